@@ -1,15 +1,18 @@
-# make install | install-train | native | test | soak | soak-sample | sanitize | frameworks | conformance | e2e | demo | lint | bench | docs | kube | helm | s3 | clients | lock
+# make install | install-train | native | check | unit | test | soak | soak-sample | sanitize | frameworks | conformance | e2e | cluster | cluster-install | cluster-test | cluster-down | demo | lint | bench | docs | kube | helm | s3 | clients | release | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Tests wait for processes more than they compute.
 SOAK_SAMPLE ?= test_durability
+# Which cluster, as several can run; which of its stories.
+NAME    ?= default
+STORIES ?= test_
+# Tests wait for processes more than they compute.
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train native test soak soak-sample sanitize gpu frameworks conformance e2e demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
+.PHONY: install install-train native check unit test soak soak-sample sanitize gpu frameworks conformance e2e cluster cluster-programs cluster-install cluster-down cluster-test demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests release clean
 
 install: $(VENV)/.installed
 
@@ -35,9 +38,16 @@ install-train: install
 native:
 	@$(MAKE) --silent -C native
 
+# For daily work, a minute: lint of what differs from main, and the unit tests that use it.
+check: install
+	@$(BIN)/python -m tools.check
+
+unit: install-train
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m "not soak" tests/unit
+
 # What needs programs that this machine lacks is skipped; the end of the output says what it was.
 test: install-train
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m "not soak"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m "not soak and not cluster"
 
 # Every call of every crash story, long runs, and random search with new seeds: hours.
 soak: install-train
@@ -66,11 +76,31 @@ frameworks: install
 
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install
-	@$(BIN)/python -m tests.integration.conformance
+	@$(BIN)/python -m tests.support.conformance
 
 # Kubernetes' own tests of the API machinery, against the embedded server; needs Go and `make kube`.
 e2e: install
 	@$(BIN)/python -m tools.e2e.run
+
+# A real Kubernetes of three nodes on this machine; needs root and Go. docs/try-a-cluster.md.
+cluster: cluster-programs
+	@$(BIN)/python -m tools.cluster --name $(NAME) up
+
+# Twenty minutes at first; programs and images stay in the user's cache.
+cluster-programs: install helm
+	@$(BIN)/python -m tools.cluster.programs
+	@$(BIN)/python -m tools.cluster.images
+
+# Builds the image from the sources and installs the chart, or upgrades it.
+cluster-install: install
+	@$(BIN)/python -m tools.cluster --name $(NAME) install
+
+cluster-down: install
+	@$(BIN)/python -m tools.cluster --name $(NAME) down
+
+# The stories of tests/cluster, on a cluster of their own: all, or those that STORIES names.
+cluster-test: cluster-programs
+	@$(BIN)/python -m pytest -n 0 --durations 10 -m cluster -k "$(STORIES)" tests/cluster
 
 demo: install-train
 	@$(BIN)/python examples/demo/demo.py
@@ -80,6 +110,7 @@ lint: install
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tools.lint
 
 format: install
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -119,13 +150,20 @@ kfp:
 manifests: install
 	@$(BIN)/python -m tools.deploy.generate
 
+# Numbers a version, writes its changelog from newsfragments/, commits and tags: VERSION=0.3.0
+release: install
+	@$(BIN)/python -m tools.release $(VERSION)
+
 # Needs uv; rewrites all lock files to the newest versions that fit.
 lock:
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
 	  pyproject.toml --group dev --extra gpu --extra agent --extra data --extra serve --extra insight --extra notebooks \
 	  -o requirements.lock
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
-	  pyproject.toml -c requirements.lock -o requirements-run.lock
+	  pyproject.toml --extra gpu --extra agent --extra data --extra insight --extra notebooks \
+	  -c requirements.lock -o requirements-run.lock
+	echo hatchling | uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
+	  - -c requirements.lock -o requirements-build.lock
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
 	  pyproject.toml --extra train -c requirements.lock -o requirements-train.lock
 

@@ -23,9 +23,9 @@ from bench.figure import Figure, NotMeasured
 from lockstep.api.core import Node, NodeStatus, Pod, PodSpec, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.training import Role, TrainingJob, TrainingJobSpec, TrainingJobStatus
+from lockstep.console.cluster_cache import ClusterCache
+from lockstep.console.list_topics import JobList
 from lockstep.console.sessions import Session, Sessions
-from lockstep.console.topics import JobList
-from lockstep.console.world import World
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 
@@ -39,7 +39,7 @@ PAGE: Final = Path(__file__).parents[1] / "src/lockstep/console/page"
 READY: Final = Condition(type="Ready", status="True")
 
 
-class Filled(World):
+class Filled(ClusterCache):
     """A copy of a cluster that follows no server."""
 
     async def _read(self, *informers: Any) -> bool:
@@ -131,7 +131,7 @@ async def _measured() -> list[Figure]:
         return figures
 
 
-async def _lists(world: World, session: Session) -> list[Figure]:
+async def _lists(world: ClusterCache, session: Session) -> list[Figure]:
     """Ask for lists as the API answers them: sorted, filtered, searched, far pages."""
     chosen = random.Random(1)
     seconds, sizes = [], []
@@ -158,7 +158,7 @@ async def _lists(world: World, session: Session) -> list[Figure]:
 
 
 @asynccontextmanager
-async def _served(world: World, session: Session) -> AsyncIterator[str]:
+async def _served(world: ClusterCache, session: Session) -> AsyncIterator[str]:
     from aiohttp import web
 
     from lockstep.console.app import Console, Parts
@@ -172,8 +172,10 @@ async def _served(world: World, session: Session) -> AsyncIterator[str]:
     session.used = asyncio.get_running_loop().time()
     origins: set[str] = set()
     signing_in = SigningIn(sessions, Settings(origins, "lockstep-bench"))  # type: ignore[arg-type]
-    apps = Apps("apps.localhost", secure=False)
-    parts = Parts(world, sessions, signing_in, apps, Trail(None, None), Records(None), None)
+    apps = Apps(())
+    parts = Parts(
+        world, sessions, signing_in, apps, Trail(None, None), Records(None, session.client), None
+    )
     runner = web.AppRunner(Console(parts).app(), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -184,7 +186,7 @@ async def _served(world: World, session: Session) -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def _in_browser(world: World, address: str) -> list[Figure]:
+async def _in_browser(world: ClusterCache, address: str) -> list[Figure]:
     program = shutil.which("chromium")
     if program is None:
         raise NotMeasured("it needs Chromium")
@@ -222,7 +224,7 @@ async def _jobs_page(browser: Any, address: str) -> Figure:
     return found.beside("OpenPAI, 30,000 jobs", 10, "published")
 
 
-async def _seen(world: World, page: Any, address: str) -> Figure:
+async def _seen(world: ClusterCache, page: Any, address: str) -> Figure:
     """Change one job among 200 changes a second, and wait for its new word on the screen."""
     await page.goto(f"{address}/jobs?q=run-000001")
     await page.locator("tbody tr").first.wait_for()

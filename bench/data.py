@@ -21,7 +21,8 @@ from bench.figure import Figure, NotMeasured
 from lockstep.api.dataset_cache import CacheMount
 from lockstep.data.cache.sources import Source
 from lockstep.data.cache.stock import Stock
-from lockstep.data.cache.supply import AT_ONCE, Supply, Terms
+from lockstep.data.cache.store_reads import AT_ONCE, Terms
+from lockstep.data.cache.supply import Supply
 from lockstep.data.core.manifest import Manifest
 from lockstep.data.core.manifest import build as manifest_of
 from lockstep.data.core.room import Account

@@ -19,8 +19,8 @@ from bench.support.networks import Drawn, Network, fat_tree
 from lockstep.api.topology import Rail
 from lockstep.devices.network.checklist import about, checks
 from lockstep.devices.network.core.fabric import Fabric, resolve
+from lockstep.devices.network.core.infiniband import ibnetdiscover
 from lockstep.devices.network.core.plan import planned, pools
-from lockstep.devices.network.core.sources import ibnetdiscover
 from lockstep.devices.network.core.verdict import judge
 from lockstep.devices.network.tree import Tree
 

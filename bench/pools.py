@@ -40,17 +40,17 @@ from lockstep.api.selectors import parse_labels
 from lockstep.api.wire import convert
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.manager import Manager
 from lockstep.nodes.simulated.spec import parse
 from lockstep.pools.core.growth import Growth, grow
 from lockstep.pools.core.pool import Pool
 from lockstep.pools.main import add_pools
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.sim.engine.options import NO_FAULTS, Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
-from lockstep.sim.input.world import World, world_of
+from lockstep.sim.input.initial_cluster import InitialCluster, initial_cluster_of
 
 SLOW = True
 NODES, WAITING, MEMBERS, CASES = 2000, 500, 64, 500
@@ -308,21 +308,21 @@ def bills() -> list[Figure]:
     """Return what a month costs on nodes that are always there, and on those of pools."""
     demand = node_pool(f"p: {SIZE}x8 arrival=5m idle=10m")
     spot = node_pool(f"s: {SIZE // 2}x8 spot arrival=3m idle=10m")
-    fixed, mean_wait = _bill(world_of(parse(f"{SIZE}x8")), NO_FAULTS)
+    fixed, mean_wait = _bill(initial_cluster_of(parse(f"{SIZE}x8")), NO_FAULTS)
     named = f"{DAYS:g} days on {SIZE} nodes"
     found = [Figure(f"{named}, always there: mean wait", mean_wait / 60, "min", better="lower")]
     for name, pools, faults in (
         ("on demand", [demand], NO_FAULTS),
         (f"and {SIZE // 2} spot nodes reclaimed once a day", [demand, spot], RECLAIMS),
     ):
-        cost, mean_wait = _bill(World(pools=pools), faults)
+        cost, mean_wait = _bill(InitialCluster(pools=pools), faults)
         bill = Figure(f"{named}, {name}: bill", cost, "EUR", better="lower")
         found.append(bill.beside("nodes that are always there", round(fixed)))
         found.append(Figure(f"{named}, {name}: mean wait", mean_wait / 60, "min", better="lower"))
     return found
 
 
-def _bill(world: World, faults: Faults) -> tuple[float, float]:
+def _bill(world: InitialCluster, faults: Faults) -> tuple[float, float]:
     """Return the bill, and the mean seconds that jobs waited."""
     listed = {"metadata": {"name": "cloud"}, "spec": {"currency": "EUR", "prices": PRICES}}
     world.price_lists = [convert(listed, PriceList)]

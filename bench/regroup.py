@@ -15,12 +15,12 @@ from tests.support.apiserver import ApiServer
 from bench.figure import Figure
 from bench.support.cluster import add_nodes, each
 from lockstep.api.core import CONFIG_MAPS, LEASES, PODS
+from lockstep.api.rendezvous import WORLD_KEY
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.api.worlds import WORLD_KEY
 from lockstep.jobs.main import add_jobs
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 SLOW = True
 COUNT, NODES_COUNT, LIMIT, PATIENCE = 1024, 16, 5.0, 500.0

@@ -19,10 +19,11 @@ from lockstep.api.serving import Backend, HoldQueue, Route, Router, RouterSpec, 
 from lockstep.api.wire import convert
 from lockstep.compat.kserve.objects import InferenceService, Spec
 from lockstep.kube.cache import Change
+from lockstep.runtime.actions import Create
 from lockstep.serve.core.choice import by_prefix, least_loaded
 from lockstep.serve.core.decide import decide, translate
 from lockstep.serve.core.prefix import Prefixes
-from lockstep.serve.core.world import Create, Seen
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.router.protocol import ClientSide
 from lockstep.serve.router.sorting import Sorting
 from lockstep.serve.router.table import Table
@@ -260,8 +261,9 @@ def _many() -> float:
                     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
                     pods.append(convert({**one.body, "status": ready}, Pod))
             seen = Seen(service, [], revisions, pods, routers=[router])
-        told = decide(seen, translate(seen), 1, 0.0).status.conditions
-        assert any(one.type == "Ready" and one.status == "True" for one in told)
+        told = decide(seen, translate(seen), 1, 0.0).status
+        assert told is not None
+        assert any(one.type == "Ready" and one.status == "True" for one in told.conditions)
     return time.process_time() - begin
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from tests.support.shared_cards import MIB, SharedCards
 
 from bench.figure import Figure, NotMeasured
+from lockstep.devices.sharing.core.leases import PERIOD
 from lockstep.devices.sharing.granting import Granter
 
 ERROR_LIMIT, GONE_LIMIT, OVER_LIMIT = 1.0, 10.0, 0.0
@@ -32,6 +34,9 @@ WORK = {
     "copy 1000000 {s}": 0.04,
 }
 """What programs do, and milliseconds of the longest piece of it."""
+DRAWN = "run draw_5us_200ms {s}"
+"""Kernels of one function whose lengths are drawn at random."""
+SEEDS = range(1, 7)
 RACERS, STARTS, TURNS = 32, 100, 10
 
 
@@ -50,6 +55,10 @@ def run() -> list[Figure]:
         _worst("share error at 1 s beyond the longest kernel, 1 tenant", alone),
         _worst("share error at 1 s beyond the longest kernel, 2 tenants", pairs),
         _worst("share error at 1 s beyond the longest kernel, 8 tenants", crowd),
+        _worst(
+            "share error at 1 s beyond the last kernel and a window, 5 us to 200 ms at random",
+            [_drawn(cap, seed) for cap in CAPS for seed in SEEDS],
+        ),
         *(_step(count) for count in (2, 4, 8)),
         _gone(),
         _race(),
@@ -87,6 +96,17 @@ def _errors(caps: list[int], work: list[str]) -> float:
             for number, cap in enumerate(caps)
         ]
     return max(0.0, max(off) - longest / (SECONDS * 10))
+
+
+def _drawn(cap: int, seed: int) -> float:
+    """Return by how many points a share is off, less its last kernel and its window of a period."""
+    os.environ["LOCKSTEP_CUDA_SEED"] = str(seed)
+    with _cards() as cards:
+        cards.share("one", compute=cap)
+        cards.play(SECONDS, {"one": DRAWN.format(s=SECONDS)})
+        ran, last = (100 * one / (SECONDS * 1e9) for one in (cards.ran("one"), cards.last("one")))
+    del os.environ["LOCKSTEP_CUDA_SEED"]
+    return max(0.0, cap - ran, ran - last - cap - cap * PERIOD / 1e9)
 
 
 def _step(count: int) -> Figure:

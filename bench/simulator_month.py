@@ -10,7 +10,7 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
-from lockstep.sim.input.world import world_of
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 
 SLOW = True
 NODES, DAYS, SEED = 12_500, 30.0, 0
@@ -20,7 +20,9 @@ PERIOD = 10.0
 
 def run() -> list[Figure]:
     gpus = NODES * GPUS_PER_NODE
-    world = world_of(parse(f"{NODES}x{GPUS_PER_NODE},nodes-per-leaf=32,leaves-per-spine=16"))
+    world = initial_cluster_of(
+        parse(f"{NODES}x{GPUS_PER_NODE},nodes-per-leaf=32,leaves-per-spine=16")
+    )
     options = Options(
         seed=SEED,
         until=DAYS * DAY,

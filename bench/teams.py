@@ -15,7 +15,7 @@ from bench.figure import Figure
 from lockstep.api.team import TEAMS
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.tenants.main import add_teams
 
 SLOW = True

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 
 import pytest
 from hypothesis import settings
 from tests.support import not_tested
+from tests.support.examples import PROFILE, examples
 
 # The gate draws the same examples in every run. New ones are searched for by `make soak`; what
 # that finds becomes an @example.
-settings.register_profile("gate", derandomize=True, deadline=None)
+settings.register_profile("gate", derandomize=True, deadline=None, max_examples=examples(100))
 settings.register_profile("search", deadline=None, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+settings.load_profile(PROFILE)
 
 REAL = "real control plane"
-"""Tests that share etcd, kube-apiserver and kube-controller-manager, which live in one worker."""
+"""Tests that share etcd, kube-apiserver and kube-controller-manager, which live in one worker.
+
+The crash stories take half of the time, so they have a control plane of their own.
+"""
 _REAL_FIXTURES = frozenset({"real_server", "running_cluster", "real_cluster", "simulated_cluster"})
 _TORCH = frozenset(f"tests/unit/train/test_{name}.py" for name in ("copying", "persist"))
 """Files whose tests use torch themselves: each worker that does so imports for seconds."""
@@ -34,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         path = item.nodeid.partition("::")[0]
         if _on_real_server(item):
-            item.add_marker(pytest.mark.xdist_group(REAL))
+            crash = "/crashes/" in path
+            item.add_marker(pytest.mark.xdist_group(f"{REAL} of crashes" if crash else REAL))
         elif path in _TORCH:
             item.add_marker(pytest.mark.xdist_group("torch"))
         elif path.startswith(("tests/integration", "tests/e2e")):

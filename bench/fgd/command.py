@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lockstep.cli.failure import BadInput
-from lockstep.cli.grouped import grouped
+from lockstep.cli.app import App
+from lockstep.cli.failure import BadInput, usage
 from lockstep.cli.options import Output
 from lockstep.cli.output import Format, encode, print_lines, print_table, structured
-from lockstep.cli.usage import usage
 
 if TYPE_CHECKING:
     from bench.fgd.fill import Outcome
@@ -66,11 +65,10 @@ class Protocol:
             return Wanted(self.nodes, self.pods, policy, self.seed, self.inflate, self.arrivals)
 
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
+app = App(add_completion=False)
 
 
 @app.command()
-@grouped
 def fgd(
     *,
     protocol: Protocol,

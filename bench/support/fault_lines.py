@@ -1,7 +1,7 @@
 """Lines of real logs, with where they were shown, the class of their fault and what to do.
 
-Names of hosts, users and addresses are left out or changed. They were split by their links into
-those that signatures may be tuned on and those held out, before any was looked at by the engine.
+Names of hosts, users and addresses are left out or changed. They are split by repository: rules
+are written on ``RULES`` and judged on ``JUDGED``. No repository has lines in both.
 """
 
 # Lines are one line each, to be searched for.
@@ -9,9 +9,14 @@ those that signatures may be tuned on and those held out, before any was looked 
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import Final
+
+from bench.support.fourth_lines import FOURTH
+from bench.support.judged_lines import JUDGED_GROUPS
+from bench.support.later_lines import LATER
+from bench.support.second_lines import SECOND
+from bench.support.third_lines import THIRD
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,8 @@ class Labelled:
     link: str
 
     @property
-    def held_out(self) -> bool:
-        return zlib.crc32(self.link.encode()) % 2 == 1
+    def repository(self) -> str:
+        return "/".join(self.link.split("/")[3:5])
 
 
 _GROUPS: Final[tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]] = (
@@ -466,8 +471,21 @@ _GROUPS: Final[tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]] = (
     ),
 )
 
-LINES: Final = tuple(
-    Labelled(text, class_, action, f"https://github.com/{link}")
-    for class_, action, some in _GROUPS
+_SITE: Final = "https://github.com/"
+RULES: Final = (
+    *(
+        Labelled(text, class_, action, _SITE + link)
+        for class_, action, some in _GROUPS
+        for link, text in some
+    ),
+    *(
+        Labelled(text, class_, action, _SITE + link)
+        for class_, action, _, some in (*LATER, *SECOND, *THIRD, *FOURTH)
+        for link, text in some
+    ),
+)
+JUDGED: Final = tuple(
+    Labelled(text, class_, action, _SITE + link)
+    for class_, action, _, some in JUDGED_GROUPS
     for link, text in some
 )

@@ -21,8 +21,8 @@ from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, GPU, SCHEDULER_NAME
 from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.sim.input.initial_cluster import EPOCH
 from lockstep.sim.input.jobs import Job
-from lockstep.sim.input.world import EPOCH
 
 DAY = 86400.0
 JOBS_PER_GPU_DAY = 0.45

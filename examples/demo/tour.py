@@ -15,7 +15,8 @@ import yaml
 from control_plane import ControlPlane, output
 from narration import Failed, eventually, say
 
-from lockstep.api.core import NODES, PODS
+from lockstep.api.code import CODE_LABEL
+from lockstep.api.core import CONFIG_MAPS, NODES, PODS
 from lockstep.api.names import FENCED_ANNOTATION, KERNEL_LOG_ANNOTATION, UNHEALTHY_TAINT
 from lockstep.kube.client import Client
 
@@ -127,7 +128,7 @@ class Tour:
         namespace = {"metadata": {"name": NAMESPACE}, "apiVersion": "v1", "kind": "Namespace"}
         await self._apply("namespace", namespace)
         models = (self.data, self.serving, self.pipelines)
-        stops = (*models, self.health, self.pools, self.teams, self.dialects)
+        stops = (*models, self.health, self.pools, self.teams, self.dialects, self.code)
         try:
             async with asyncio.TaskGroup() as group:
                 made = [group.create_task(self._stop(stop)) for stop in stops]
@@ -232,6 +233,25 @@ class Tour:
         if found["status"]["phase"] != "Succeeded":
             raise Failed(f"the workflow is {found['status']['phase']}")
         return "an Argo Workflow of 2 steps passed 49 from one to the other"
+
+    async def code(self) -> str:
+        """A directory goes along with a job, and each of its pods has it."""
+        place = self._directory / "project"
+        place.mkdir()
+        (place / "train.py").write_text("from model import WORD\nprint(WORD)\n")
+        (place / "model.py").write_text("WORD = 'brought'\n")
+        given = ("--name", "mine", "--workers", "2", "--image", "python", "--code", str(place))
+        job = ("submit", "plain", "-n", NAMESPACE, *given, "--wait", "--", "python", "train.py")
+        await self._plane.command(*job)
+        for pod in ("mine-worker-0", "mine-worker-1"):
+            said = b"".join([chunk async for chunk in self._client.logs(NAMESPACE, pod)])
+            if said != b"brought\n":
+                raise Failed(f"{pod} said {said!r} instead of what its directory says")
+        maps = await self._client.list(CONFIG_MAPS, NAMESPACE, label_selector=CODE_LABEL)
+        owners = {owner.name for one in maps.items for owner in one.metadata.owner_references}
+        if owners != {"mine"}:
+            raise Failed(f"the parts of the directory are owned by {owners}")
+        return "a directory of 2 files went to both pods of a job with an image"
 
     async def cost(self) -> str:
         """What was used is on record, by gang, with the GPU time that nobody held."""

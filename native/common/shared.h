@@ -16,12 +16,13 @@
 /* The mutex is of different sizes on different machines; its room is not. */
 typedef struct { uint32_t ready, unused; union { pthread_mutex_t mutex; char room[48]; }; } SharedLock;
 
-static inline void *shared_map(const char *path, size_t size, size_t lock_offset, bool create) {
-    int fd = open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
+/* Map a file; *kept stays open where it is given, else the file is closed. */
+static inline void *shared_map(const char *path, size_t size, size_t lock_offset, int *kept) {
+    int fd = open(path, O_RDWR | O_CLOEXEC | (kept ? 0 : O_CREAT), 0666);
     if (fd < 0) return NULL;
     struct stat about;
     flock(fd, LOCK_EX);
-    if (fstat(fd, &about) || (about.st_size < (off_t)size && (!create || ftruncate(fd, (off_t)size)))) {
+    if (fstat(fd, &about) || (about.st_size < (off_t)size && (kept || ftruncate(fd, (off_t)size)))) {
         close(fd);
         return NULL;
     }
@@ -38,7 +39,8 @@ static inline void *shared_map(const char *path, size_t size, size_t lock_offset
         }
     }
     flock(fd, LOCK_UN);
-    close(fd);
+    if (kept && at != MAP_FAILED) *kept = fd;
+    else close(fd);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -48,7 +50,7 @@ static inline void shared_lock(SharedLock *lock) {
 }
 static inline void shared_unlock(SharedLock *lock) { pthread_mutex_unlock(&lock->mutex); }
 
-/* When a process began, in clock ticks since the boot; 0 when there is no such process. */
+/* When a process began, in clock ticks since the boot; 0 when there is no such process, or it ends. */
 static inline uint64_t began(int pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -61,11 +63,15 @@ static inline uint64_t began(int pid) {
     char *at = strrchr(text, ')');
     if (!at || at[2] == 'Z' || at[2] == 'X') return 0;
     unsigned long long start = 0;
+    unsigned flags = 0;
+    enum { EXITING = 4 };
     at++;
     for (int field = 3; field <= 22 && at; field++) {
         at = strchr(at, ' ');
         if (!at) return 0;
         at++;
+        if (field == 9) sscanf(at, "%u", &flags);
+        if (flags & EXITING) return 0;
         if (field == 22) sscanf(at, "%llu", &start);
     }
     return start;

@@ -1,55 +1,23 @@
-/* The stub driver: starting, devices, contexts, and finding its calls by name. */
+/* The stub driver: starting, contexts, and finding its calls by name. */
 #define _GNU_SOURCE
-#include "driver.h"
+#include "devices.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <strings.h>
 
 #include "../nvml/state.h"
+#include "memory.h"
 
 static bool ready;
-static int visible[WORLD_CARDS], visible_count;
-__thread CUcontext current;
 static struct Context primary[WORLD_CARDS];
-
-static int by_uuid(const char *wanted, int cards) {
-    char value[TEXT];
-    for (int i = 0; i < cards; i++)
-        if (card_text(i, "uuid", value) && !strcasecmp(value, wanted)) return i;
-    return -1;
-}
-
-/* $CUDA_VISIBLE_DEVICES: numbers or UUIDs; the first that does not exist ends the list. */
-static void see(void) {
-    ull count = 0;
-    card_integer(-1, "count", &count);
-    int cards = count < WORLD_CARDS ? (int)count : WORLD_CARDS;
-    const char *given = getenv("CUDA_VISIBLE_DEVICES");
-    visible_count = 0;
-    if (!given) {
-        for (int i = 0; i < cards; i++) visible[visible_count++] = i;
-        return;
-    }
-    char *copy = strdup(given), *rest = NULL;
-    for (char *one = strtok_r(copy, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-        int card = strncmp(one, "GPU-", 4) ? atoi(one) : by_uuid(one, cards);
-        if (card < 0 || card >= cards || visible_count == WORLD_CARDS) break;
-        visible[visible_count++] = card;
-    }
-    free(copy);
-}
-
-int device_count(void) { return visible_count; }
-int card_of(CUdevice device) { return device >= 0 && device < visible_count ? visible[device] : -1; }
-int current_card(void) { return current ? card_of(current->device) : -1; }
 
 CUresult cuInit(unsigned flags) {
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     World *w = world();
     if (!w) return CUDA_ERROR_NO_DEVICE;
-    if (!ready) see();
-    if (!visible_count) return CUDA_ERROR_NO_DEVICE;
+    if (!ready) devices_see();
+    if (!device_count()) return CUDA_ERROR_NO_DEVICE;
     shared_lock(&w->lock);
     Tenant *me = world_me(w);
     shared_unlock(&w->lock);
@@ -84,7 +52,7 @@ CUresult cuGetErrorString(CUresult error, const char **out) { return cuGetErrorN
 
 CUresult cuDeviceGetCount(int *out) {
     if (!ready) return CUDA_ERROR_NOT_INITIALIZED;
-    *out = visible_count;
+    *out = device_count();
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice *out, int ordinal) {
@@ -144,16 +112,22 @@ static CUresult make(CUcontext *out, CUdevice device) {
     current = *out = made;
     return CUDA_SUCCESS;
 }
+CUresult misused(const char *what) {
+    fprintf(stderr, "stub driver: %s\n", what);
+    return CUDA_ERROR_INVALID_HANDLE;
+}
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device) { (void)flags; return make(out, device); }
 CUresult cuCtxCreate_v4(CUcontext *out, void *how, unsigned flags, CUdevice device) {
     (void)how, (void)flags;
     return make(out, device);
 }
 CUresult cuCtxDestroy_v2(CUcontext one) {
-    if (!one) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!one || one->dead) return CUDA_ERROR_INVALID_CONTEXT;
     if (current == one) current = NULL;
+    memory_end(one);
     card_give(card_of(one->device), cost(one->device));
-    free(one);
+    /* It stays as a grave, so that what is used of it afterwards is found. */
+    one->dead = true;
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext one) { current = one; return CUDA_SUCCESS; }
@@ -173,13 +147,31 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
     *out = &primary[device];
     return CUDA_SUCCESS;
 }
+static void end_primary(CUdevice device) {
+    memory_end(&primary[device]);
+    primary[device].round++;
+}
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     if (card_of(device) < 0 || !primary[device].holders) return CUDA_ERROR_INVALID_CONTEXT;
-    primary[device].holders--;
+    if (!--primary[device].holders) end_primary(device);
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    if (card_of(device) < 0) return CUDA_ERROR_INVALID_DEVICE;
+    end_primary(device);
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
+    if (card_of(device) < 0) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = 0;
+    *active = primary[device].holders > 0;
     return CUDA_SUCCESS;
 }
 
 /* --- by name --- */
+
+CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
+static CUresult alias_alloc(CUdeviceptr *out, size_t bytes) { return cuMemAlloc_v2(out, bytes); }
 
 CUresult cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status) {
     char full[128];
@@ -194,6 +186,8 @@ CUresult cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t
         *out = dlsym(self, full);
     }
     if (self) dlclose(self);
+    /* Some drivers give another address here than by their symbols. */
+    if (getenv("LOCKSTEP_CUDA_ALIAS") && !strcmp(name, "cuMemAlloc")) *out = (void *)alias_alloc;
     if (status) *status = *out ? 0 : 1;
     return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -2,10 +2,14 @@
 #include <stdlib.h>
 
 #include "../nvml/state.h"
-#include "driver.h"
+#include "memory.h"
+#include "streams.h"
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUallocNode *);
+CUresult cuGraphAddMemFreeNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUdeviceptr);
 
 /* A piece of memory: its address, its size, its card; handles of VMM count their mappings. */
-typedef struct Piece { uint64_t at, bytes; int card; uint32_t uses; struct Piece *next; } Piece;
+typedef struct Piece { uint64_t at, bytes; int card; uint32_t uses; CUcontext context; struct Piece *next; } Piece;
 enum { BUCKETS = 4096 };
 static Piece *pieces[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,20 +59,39 @@ void card_give(int card, uint64_t bytes) {
     shared_unlock(&w->lock);
 }
 
-static CUresult allocate(uint64_t *out, uint64_t bytes, int card) {
+static CUresult allocate_in(uint64_t *out, uint64_t bytes, int card, CUcontext context) {
     if (card < 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (!bytes || !out) return CUDA_ERROR_INVALID_VALUE;
     if (!card_take(card, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Piece *made = calloc(1, sizeof *made);
     if (!made) abort();
     pthread_mutex_lock(&lock);
-    *made = (Piece){next_address, bytes, card, 1, NULL};
+    *made = (Piece){next_address, bytes, card, 1, context, NULL};
     next_address += (bytes + 511) / 512 * 512;
     Piece **place = find(made->at);
     *place = made;
     *out = made->at;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+static CUresult allocate(uint64_t *out, uint64_t bytes, int card) { return allocate_in(out, bytes, card, current); }
+
+void memory_end(CUcontext context) {
+    for (size_t i = 0; i < BUCKETS; i++) {
+        pthread_mutex_lock(&lock);
+        for (Piece **place = &pieces[i]; *place;) {
+            Piece *one = *place;
+            if (one->context != context) {
+                place = &one->next;
+                continue;
+            }
+            *place = one->next;
+            card_give(one->card, one->bytes);
+            free(one);
+        }
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 static CUresult drop(uint64_t at) {
@@ -87,7 +110,10 @@ static CUresult drop(uint64_t at) {
 
 /* --- plain --- */
 
-CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) { return allocate(out, bytes, current_card()); }
+CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) {
+    CUresult unsafe = unsafe_now();
+    return unsafe ? unsafe : allocate(out, bytes, current_card());
+}
 CUresult cuMemFree_v2(CUdeviceptr at) { return drop(at); }
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags) {
     (void)flags;
@@ -124,11 +150,22 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 
 struct Pool { int card; };
 
-CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
-    (void)stream;
-    return allocate(out, bytes, current_card());
+/* In a capture it becomes a node of the graph. */
+static bool captured(CUstream stream, CUdeviceptr *out, size_t bytes, int device) {
+    if ((uintptr_t)stream <= 2 || !stream->captured) return false;
+    CUallocNode node = {.pool = {.type = 1, .location = {1, device}}, .bytes = bytes};
+    cuGraphAddMemAllocNode(NULL, stream->captured, NULL, 0, &node);
+    *out = node.pointer;
+    return true;
 }
-CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream) { (void)stream; return drop(at); }
+CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
+    if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+    return captured(stream, out, bytes, current->device) ? CUDA_SUCCESS : allocate(out, bytes, current_card());
+}
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream) {
+    if ((uintptr_t)stream > 2 && stream->captured) return cuGraphAddMemFreeNode(NULL, stream->captured, NULL, 0, at);
+    return drop(at);
+}
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *how) {
     if (card_of(how->location.id) < 0) return CUDA_ERROR_INVALID_VALUE;
     *out = malloc(sizeof **out);
@@ -137,8 +174,8 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *how) {
 }
 CUresult cuMemPoolDestroy(CUmemoryPool pool) { free(pool); return CUDA_SUCCESS; }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    (void)stream;
-    return allocate(out, bytes, pool->card);
+    if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+    return captured(stream, out, bytes, current->device) ? CUDA_SUCCESS : allocate_in(out, bytes, pool->card, NULL);
 }
 
 /* --- arrays --- */
@@ -184,7 +221,7 @@ static size_t mapped;
 
 CUresult cuMemCreate(CUhandle *out, size_t bytes, const CUmemAllocationProp *how, unsigned long long flags) {
     (void)flags;
-    return allocate(out, bytes, how->location.type == 1 ? card_of(how->location.id) : -1);
+    return allocate_in(out, bytes, how->location.type == 1 ? card_of(how->location.id) : -1, NULL);
 }
 CUresult cuMemRelease(CUhandle handle) { return drop(handle); }
 CUresult cuMemRetainAllocationHandle(CUhandle *out, void *at) {

@@ -24,12 +24,15 @@ enum {
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_DEINITIALIZED = 4,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_CONTEXT = 201,
     CUDA_ERROR_SHARED_OBJECT_INIT_FAILED = 303,
+    CUDA_ERROR_INVALID_HANDLE = 400,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
+    CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 };
@@ -57,6 +60,12 @@ typedef struct {
     void *attributes;
     unsigned count;
 } CUlaunchConfig;
+typedef struct {
+    CUfunction function;
+    unsigned grid[3], block[3], shared;
+    CUstream stream;
+    void **parameters;
+} CUlaunchOne;
 typedef struct {
     CUfunction function;
     unsigned grid[3], block[3], shared;

@@ -17,7 +17,7 @@ static void after_fork(void) { mine = NULL; party = NULL; }
 
 static void map(void) {
     const char *path = getenv("LOCKSTEP_CUDA_WORLD");
-    if (path) mapped = shared_map(path, sizeof(World), offsetof(World, lock), true);
+    if (path) mapped = shared_map(path, sizeof(World), offsetof(World, lock), NULL);
     pthread_atfork(NULL, NULL, after_fork);
 }
 
@@ -29,7 +29,7 @@ World *world(void) {
 void lockstepOpen(const char *path) {
     pthread_once(&once, map);
     if (mapped) munmap(mapped, sizeof(World));
-    mapped = shared_map(path, sizeof(World), offsetof(World, lock), true);
+    mapped = shared_map(path, sizeof(World), offsetof(World, lock), NULL);
     mine = NULL;
     party = NULL;
 }
@@ -136,6 +136,7 @@ void lockstepWait(const uint32_t *word, uint32_t expected, uint64_t until, uint6
         futex_wait(word ? word : &never, word ? expected : 0, until);
         return;
     }
+    if (name == WORLD_BELL) word = &w->bell;
     shared_lock(&w->lock);
     Party *me = join(w);
     if ((word && *word != expected) || (until && until <= w->now && w->joined >= w->expected)) {
@@ -157,13 +158,28 @@ void lockstepWait(const uint32_t *word, uint32_t expected, uint64_t until, uint6
     }
 }
 
+void lockstepJoin(void) {
+    World *w = world();
+    if (!w || !w->stepped) return;
+    shared_lock(&w->lock);
+    if (!party) w->expected++;
+    join(w);
+    shared_unlock(&w->lock);
+}
+
+uint32_t lockstepHeard(void) {
+    World *w = world();
+    return w ? __atomic_load_n(&w->bell, __ATOMIC_ACQUIRE) : 0;
+}
+
 void lockstepWake(uint32_t *word, uint64_t name) {
     World *w = world();
     if (!w || !w->stepped) {
-        futex_wake(word);
+        if (word) futex_wake(word);
         return;
     }
     shared_lock(&w->lock);
+    if (name == WORLD_BELL) w->bell++;
     for (int i = 0; i < WORLD_PARTIES; i++)
         if (w->parties[i].pid && w->parties[i].waits && name && w->parties[i].word == name) release(w, &w->parties[i]);
     shared_unlock(&w->lock);

@@ -6,9 +6,9 @@
 #include "../common/shared.h"
 #include "types.h"
 
-enum { WORLD_CARDS = 16, WORLD_PROCESSES = 1200, WORLD_PARTIES = 64 };
+enum { WORLD_CARDS = 16, WORLD_PROCESSES = 1200, WORLD_PARTIES = 128, WORLD_BELL = 0xBE11 };
 
-typedef struct { int32_t pid, unused; uint64_t start, bytes[WORLD_CARDS], busy[WORLD_CARDS]; } Tenant;
+typedef struct { int32_t pid, unused; uint64_t start, bytes[WORLD_CARDS], busy[WORLD_CARDS], last[WORLD_CARDS]; } Tenant;
 typedef struct {
     int32_t pid;
     uint32_t waits;       /* also the word that its thread sleeps on */
@@ -29,6 +29,8 @@ typedef struct {
     Tenant process[WORLD_PROCESSES];
     Party parties[WORLD_PARTIES];
     Meeting meetings[WORLD_CARDS];
+    int32_t turn[WORLD_CARDS]; /* the process whose work is the last of each card's */
+    uint32_t bell;        /* how often a bell was rung: WORLD_BELL is its name */
 } World;
 
 World *world(void);
@@ -41,6 +43,10 @@ uint64_t lockstepNow(void);
  * `name` is what the word is called in all processes; 0 for none. */
 void lockstepWait(const uint32_t *word, uint32_t expected, uint64_t until, uint64_t name);
 void lockstepWake(uint32_t *word, uint64_t name);
+/* Be one more party of the virtual clock than was expected: it does not move while this thread works. */
+void lockstepJoin(void);
+/* What the bell's word is now. */
+uint32_t lockstepHeard(void);
 /* Be on another machine from now on: for programs that look at several, one after another. */
 void lockstepOpen(const char *path);
 /* Leave the virtual clock to the others. */

@@ -1,76 +1,86 @@
-/* Every way to give the card work, through the gate. */
+/* Every way to give the card work, through the gate; captures, and calls that wait for work. */
 #include "front.h"
 
-enum { COPY_TO = 1, COPY_FROM = 2, COPY_ON = 3, COPY_ANY = 4 };
+/* Calls of like size take alike. */
+static inline uint64_t size_key(uint64_t call, uint64_t bytes) { return call | (uint64_t)(64 - __builtin_clzll(bytes | 1)); }
 
-/* Copies of like size cost alike. */
-static uint64_t copy_kind(int direction, size_t bytes) {
-    return (uint64_t)direction << 8 | (uint64_t)(64 - __builtin_clzll(bytes | 1));
+/* A copy to or from the host's memory is over then; the shapes say from where it is, and where to. */
+static inline Waits waits_by(const void *shape, size_t from, size_t to) {
+    enum { HOST = 1 };
+    const char *at = shape;
+    bool host = *(const unsigned *)(at + from) == HOST || *(const unsigned *)(at + to) == HOST;
+    return host ? OVER : PERHAPS;
 }
 
-#define GATED(kind_, stream_, per_thread_, call_)              \
-    do {                                                       \
-        if (!share) return call_;                              \
-        Pass pass = gate_enter(kind_, stream_, per_thread_);   \
-        CUresult result = call_;                               \
-        gate_leave(pass, stream_, per_thread_, result);        \
-        return result;                                         \
+#define OWN(...)
+#define PASS(...)
+#define NAMED(...)
+#define WORK(name, base, version, per_thread, parameters, arguments, stream, kind, waits) \
+    CUresult name parameters;                                                             \
+    CUresult name parameters {                                                            \
+        if (!granted) return REAL(name) arguments;                                        \
+        CUstream in = (CUstream)(stream);                                                 \
+        Pass pass = gate_enter(kind, in, per_thread, waits);                              \
+        CUresult result = REAL(name) arguments;                                           \
+        gate_leave(pass, in, per_thread, result);                                         \
+        return result;                                                                    \
+    }
+#include "calls.def"
+
+/* --- captures --- */
+
+/* Counted before they begin, so that no launch meets one unawares. */
+#define CAPTURED(call_)                \
+    do {                               \
+        capture_began();               \
+        CUresult result = call_;       \
+        if (result) capture_ended();   \
+        return result;                 \
     } while (0)
-
-#define WORK(suffix, per_thread)                                                                                     \
-    CUresult cuLaunchKernel##suffix(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,   \
-                                    unsigned bz, unsigned bytes, CUstream s, void **parameters, void **extra) {      \
-        GATED((uintptr_t)f, s, per_thread,                                                                           \
-              REAL(cuLaunchKernel##suffix)(f, gx, gy, gz, bx, by, bz, bytes, s, parameters, extra));                 \
-    }                                                                                                                \
-    CUresult cuLaunchKernelEx##suffix(const CUlaunchConfig *how, CUfunction f, void **parameters, void **extra) {    \
-        GATED((uintptr_t)f, how->stream, per_thread, REAL(cuLaunchKernelEx##suffix)(how, f, parameters, extra));     \
-    }                                                                                                                \
-    CUresult cuLaunchCooperativeKernel##suffix(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,     \
-                                               unsigned by, unsigned bz, unsigned bytes, CUstream s, void **given) { \
-        GATED((uintptr_t)f, s, per_thread,                                                                           \
-              REAL(cuLaunchCooperativeKernel##suffix)(f, gx, gy, gz, bx, by, bz, bytes, s, given));                  \
-    }                                                                                                                \
-    CUresult cuGraphLaunch##suffix(CUgraphExec exec, CUstream s) {                                                   \
-        GATED((uintptr_t)exec, s, per_thread, REAL(cuGraphLaunch##suffix)(exec, s));                                 \
-    }                                                                                                                \
-    CUresult cuMemcpyHtoDAsync_v2##suffix(CUdeviceptr to, const void *from, size_t bytes, CUstream s) {              \
-        GATED(copy_kind(COPY_TO, bytes), s, per_thread, REAL(cuMemcpyHtoDAsync_v2##suffix)(to, from, bytes, s));     \
-    }                                                                                                                \
-    CUresult cuMemcpyDtoHAsync_v2##suffix(void *to, CUdeviceptr from, size_t bytes, CUstream s) {                    \
-        GATED(copy_kind(COPY_FROM, bytes), s, per_thread, REAL(cuMemcpyDtoHAsync_v2##suffix)(to, from, bytes, s));   \
-    }                                                                                                                \
-    CUresult cuMemcpyDtoDAsync_v2##suffix(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s) {              \
-        GATED(copy_kind(COPY_ON, bytes), s, per_thread, REAL(cuMemcpyDtoDAsync_v2##suffix)(to, from, bytes, s));     \
-    }                                                                                                                \
-    CUresult cuMemcpyAsync##suffix(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s) {                     \
-        GATED(copy_kind(COPY_ANY, bytes), s, per_thread, REAL(cuMemcpyAsync##suffix)(to, from, bytes, s));           \
-    }                                                                                                                \
-    CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, int mode) {                                            \
-        CUresult result = REAL(cuStreamBeginCapture_v2##suffix)(stream, mode);                                       \
-        if (!result) capture_began();                                                                                \
-        return result;                                                                                               \
-    }                                                                                                                \
-    CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph *out) {                                             \
-        capture_ended();                                                                                             \
-        return REAL(cuStreamEndCapture##suffix)(stream, out);                                                        \
+#define CAPTURES(suffix)                                                                                          \
+    CUresult cuStreamBeginCapture##suffix(CUstream stream) { CAPTURED(REAL(cuStreamBeginCapture##suffix)(stream)); } \
+    CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, int mode) {                                         \
+        CAPTURED(REAL(cuStreamBeginCapture_v2##suffix)(stream, mode));                                            \
+    }                                                                                                             \
+    CUresult cuStreamBeginCaptureToGraph##suffix(CUstream stream, CUgraph graph, const void *after,               \
+                                                 const void *edges, size_t count, int mode) {                     \
+        CAPTURED(REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, after, edges, count, mode));            \
+    }                                                                                                             \
+    CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph *out) {                                          \
+        CUresult result = REAL(cuStreamEndCapture##suffix)(stream, out);                                          \
+        capture_ended();                                                                                          \
+        return result;                                                                                            \
     }
-WORK(, false)
-WORK(_ptsz, true)
+CAPTURES()
+CAPTURES(_ptsz)
 
-/* Copies that the host waits for: in the default stream, whatever that is. */
-#define WAITED(kind)                                                                                     \
-    CUresult cuMemcpyHtoD_v2##kind(CUdeviceptr to, const void *from, size_t bytes) {                     \
-        GATED(copy_kind(COPY_TO, bytes), NULL, false, REAL(cuMemcpyHtoD_v2##kind)(to, from, bytes));     \
-    }                                                                                                    \
-    CUresult cuMemcpyDtoH_v2##kind(void *to, CUdeviceptr from, size_t bytes) {                           \
-        GATED(copy_kind(COPY_FROM, bytes), NULL, false, REAL(cuMemcpyDtoH_v2##kind)(to, from, bytes));   \
-    }                                                                                                    \
-    CUresult cuMemcpyDtoD_v2##kind(CUdeviceptr to, CUdeviceptr from, size_t bytes) {                     \
-        GATED(copy_kind(COPY_ON, bytes), NULL, false, REAL(cuMemcpyDtoD_v2##kind)(to, from, bytes));     \
-    }                                                                                                    \
-    CUresult cuMemcpy##kind(CUdeviceptr to, CUdeviceptr from, size_t bytes) {                            \
-        GATED(copy_kind(COPY_ANY, bytes), NULL, false, REAL(cuMemcpy##kind)(to, from, bytes));           \
+/* --- before the host waits, or lets another stream wait --- */
+
+#define WAITS(suffix, per_thread)                                                                \
+    CUresult cuStreamSynchronize##suffix(CUstream stream) {                                      \
+        meter_settle(stream, per_thread);                                                        \
+        return REAL(cuStreamSynchronize##suffix)(stream);                                        \
+    }                                                                                            \
+    CUresult cuStreamQuery##suffix(CUstream stream) {                                            \
+        meter_settle(stream, per_thread);                                                        \
+        return REAL(cuStreamQuery##suffix)(stream);                                              \
+    }                                                                                            \
+    CUresult cuEventRecord##suffix(CUevent event, CUstream stream) {                             \
+        meter_settle(stream, per_thread);                                                        \
+        return REAL(cuEventRecord##suffix)(event, stream);                                       \
+    }                                                                                            \
+    CUresult cuEventRecordWithFlags##suffix(CUevent event, CUstream stream, unsigned flags) {    \
+        meter_settle(stream, per_thread);                                                        \
+        return REAL(cuEventRecordWithFlags##suffix)(event, stream, flags);                       \
     }
-WAITED()
-WAITED(_ptds)
+WAITS(, false)
+WAITS(_ptsz, true)
+
+CUresult cuStreamDestroy(CUstream stream) {
+    if (granted) meter_forget_stream(stream);
+    return REAL(cuStreamDestroy)(stream);
+}
+CUresult cuStreamDestroy_v2(CUstream stream) {
+    if (granted) meter_forget_stream(stream);
+    return REAL(cuStreamDestroy_v2)(stream);
+}

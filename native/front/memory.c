@@ -3,100 +3,10 @@
 
 #include "front.h"
 
-/* --- the share's account --- */
-
-static ShareSlot *mine;
-
-static void after_fork(void) { mine = NULL; }
-
-/* With the lock held. A process that became another program holds nothing yet. */
-static ShareSlot *my_slot(void) {
-    if (mine) return mine;
-    int pid = getpid();
-    uint64_t start = began(pid);
-    ShareSlot *best = NULL;
-    for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-        ShareSlot *one = &share->slot[i];
-        if (one->pid == pid) { best = one; break; }
-        if (!best && !one->pid) best = one;
-        if (i >= share->slots && best) break;
-    }
-    if (!best) return NULL;
-    memset(best->used, 0, sizeof best->used);
-    best->start = start;
-    best->pid = pid;
-    uint32_t count = (uint32_t)(best - share->slot) + 1;
-    if (share->slots < count) share->slots = count;
-    static bool told;
-    if (!told) pthread_atfork(NULL, NULL, after_fork);
-    told = true;
-    return mine = best;
-}
-
-static uint64_t used_now(int card) {
-    const ShareCard *account = &share->card[card];
-    uint64_t used = share_beside(account->leases, __atomic_load_n(&account->sequence, __ATOMIC_ACQUIRE));
-    uint32_t slots = share->slots < SHARE_SLOTS ? share->slots : SHARE_SLOTS;
-    for (uint32_t i = 0; i < slots; i++) used += share->slot[i].pid ? share->slot[i].used[card] : 0;
-    return used;
-}
-
-/* What the dead held is free again: the driver freed it when they ended. */
-static void bury(void) {
-    uint32_t slots = share->slots < SHARE_SLOTS ? share->slots : SHARE_SLOTS;
-    for (uint32_t i = 0; i < slots; i++) {
-        ShareSlot *one = &share->slot[i];
-        if (one->pid && one != mine && began(one->pid) != one->start) one->pid = 0;
-    }
-}
-
-bool reserve(int card, uint64_t bytes) {
-    if (card < 0) return true;
-    uint64_t limit = share->card[card].limit;
-    shared_lock(&share->lock);
-    ShareSlot *slot = my_slot();
-    if (!slot) {
-        bury();
-        slot = my_slot();
-    }
-    bool fits = slot && (!limit || (bytes <= limit && used_now(card) <= limit - bytes));
-    if (slot && !fits) {
-        bury();
-        fits = bytes <= limit && used_now(card) <= limit - bytes;
-    }
-    if (fits) {
-        slot->used[card] += bytes;
-        /* Who makes the limit smaller looks afterwards at what is used; so one of both sees the other. */
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        uint64_t latest = __atomic_load_n(&share->card[card].limit, __ATOMIC_RELAXED);
-        fits = latest == limit || !latest || used_now(card) <= latest;
-        if (!fits) slot->used[card] -= bytes;
-    }
-    if (!fits) share->card[card].refused++;
-    shared_unlock(&share->lock);
-    return fits;
-}
-
-void give_back(int card, uint64_t bytes) {
-    if (card < 0) return;
-    shared_lock(&share->lock);
-    ShareSlot *slot = my_slot();
-    if (slot) slot->used[card] -= bytes < slot->used[card] ? bytes : slot->used[card];
-    shared_unlock(&share->lock);
-}
-
-uint64_t share_used(int card) {
-    shared_lock(&share->lock);
-    bury();
-    uint64_t used = used_now(card);
-    shared_unlock(&share->lock);
-    return used;
-}
-
 /* --- what this process holds --- */
 
-enum { PLAIN, ARRAY, HANDLE, NODES, EXEC, BUCKETS = 8192 };
-typedef struct Held { uint64_t at, bytes; int card, kind; uint32_t uses; struct Held *next; } Held;
+enum { BUCKETS = 8192 };
+typedef struct Held { uint64_t at, bytes; int card, kind; uint32_t uses; CUcontext context; struct Held *next; } Held;
 static Held *held[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -106,12 +16,12 @@ static Held **find(int kind, uint64_t at) {
     return one;
 }
 
-static void note(int kind, uint64_t at, uint64_t bytes, int card) {
+void note(int kind, uint64_t at, uint64_t bytes, int card, CUcontext context) {
     Held *made = malloc(sizeof *made);
     if (!made) abort();
     pthread_mutex_lock(&lock);
     Held **place = find(kind, at);
-    *made = (Held){at, bytes, card, kind, 1, *place};
+    *made = (Held){at, bytes, card, kind, 1, context, *place};
     *place = made;
     pthread_mutex_unlock(&lock);
 }
@@ -123,7 +33,7 @@ static void use_once_more(int kind, uint64_t at) {
     pthread_mutex_unlock(&lock);
 }
 
-static void forget(int kind, uint64_t at) {
+void forget(int kind, uint64_t at) {
     pthread_mutex_lock(&lock);
     Held **place = find(kind, at), *one = *place;
     bool last = one && !--one->uses;
@@ -134,22 +44,46 @@ static void forget(int kind, uint64_t at) {
     free(one);
 }
 
+/* With the context goes what was allocated in it; physical memory and pools are the device's. */
+void forget_context(CUcontext context) {
+    Held *gone = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (Held **place = &held[i]; *place;) {
+            Held *one = *place;
+            if (one->context != context) {
+                place = &one->next;
+                continue;
+            }
+            *place = one->next;
+            one->next = gone;
+            gone = one;
+        }
+    pthread_mutex_unlock(&lock);
+    while (gone) {
+        Held *one = gone;
+        gone = one->next;
+        give_back(one->card, one->bytes);
+        free(one);
+    }
+}
+
 /* Reserve, call, and note or give back. */
 #define COUNTED(kind_, card_, bytes_, call_, at_)                   \
     do {                                                            \
-        if (!share) return call_;                                   \
+        if (!granted) return call_;                                   \
         int card = (card_);                                         \
         uint64_t bytes = (bytes_);                                  \
         if (!reserve(card, bytes)) return CUDA_ERROR_OUT_OF_MEMORY; \
         CUresult result = call_;                                    \
         if (result) give_back(card, bytes);                         \
-        else note(kind_, (uint64_t)(at_), bytes, card);             \
+        else note(kind_, (uint64_t)(at_), bytes, card, (kind_) == HANDLE ? NULL : context_now()); \
         return result;                                              \
     } while (0)
 #define FREED(kind_, at_, call_)                     \
     do {                                             \
         CUresult result = call_;                     \
-        if (share && !result) forget(kind_, (uint64_t)(at_)); \
+        if (granted && !result) forget(kind_, (uint64_t)(at_)); \
         return result;                               \
     } while (0)
 
@@ -161,7 +95,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned flags) {
     COUNTED(PLAIN, share_of_context(), size, REAL(cuMemAllocManaged)(out, size, flags), *out);
 }
 CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element) {
-    if (!share) return REAL(cuMemAllocPitch_v2)(out, pitch, width, height, element);
+    if (!granted) return REAL(cuMemAllocPitch_v2)(out, pitch, width, height, element);
     int card = share_of_context();
     /* The pitch is the driver's to choose: 512 bytes on all cards so far; the rest is settled after. */
     uint64_t bytes = (width + 511) / 512 * 512 * height;
@@ -178,7 +112,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (real_bytes < bytes) give_back(card, bytes - real_bytes);
-    note(PLAIN, *out, real_bytes, card);
+    note(PLAIN, *out, real_bytes, card, context_now());
     return result;
 }
 
@@ -189,7 +123,7 @@ static size_t pool_count;
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *how) {
     CUresult result = REAL(cuMemPoolCreate)(out, how);
-    if (!share || result) return result;
+    if (!granted || result) return result;
     pthread_mutex_lock(&lock);
     pools[pool_count++ % 256].pool = *out;
     pools[(pool_count - 1) % 256].card = how->location.type == 1 ? share_of_device(how->location.id) : -1;
@@ -205,18 +139,22 @@ static int card_of_pool(CUmemoryPool pool) {
     pthread_mutex_unlock(&lock);
     return card == -2 ? share_of_context() : card;
 }
-#define BY_STREAM(suffix)                                                                                   \
+#define BY_STREAM(suffix, per_thread)                                                                               \
     CUresult cuMemAllocAsync##suffix(CUdeviceptr *out, size_t size, CUstream stream) {                      \
+        /* In a capture it becomes a node, whose memory the graph has when it is instantiated. */           \
+        if (granted && capturing(stream, per_thread)) return REAL(cuMemAllocAsync##suffix)(out, size, stream); \
         COUNTED(PLAIN, share_of_context(), size, REAL(cuMemAllocAsync##suffix)(out, size, stream), *out);   \
     }                                                                                                       \
     CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream s) { \
+        if (granted && capturing(s, per_thread)) return REAL(cuMemAllocFromPoolAsync##suffix)(out, size, pool, s); \
         COUNTED(PLAIN, card_of_pool(pool), size, REAL(cuMemAllocFromPoolAsync##suffix)(out, size, pool, s), *out); \
     }                                                                                                       \
     CUresult cuMemFreeAsync##suffix(CUdeviceptr at, CUstream stream) {                                      \
+        if (granted && capturing(stream, per_thread)) return REAL(cuMemFreeAsync##suffix)(at, stream);      \
         FREED(PLAIN, at, REAL(cuMemFreeAsync##suffix)(at, stream));                                         \
     }
-BY_STREAM()
-BY_STREAM(_ptsz)
+BY_STREAM(, false)
+BY_STREAM(_ptsz, true)
 
 /* --- arrays --- */
 
@@ -259,12 +197,12 @@ CUresult cuMemCreate(CUhandle *out, size_t size, const CUmemAllocationProp *how,
 CUresult cuMemRelease(CUhandle handle) { FREED(HANDLE, handle, REAL(cuMemRelease)(handle)); }
 CUresult cuMemRetainAllocationHandle(CUhandle *out, void *at) {
     CUresult result = REAL(cuMemRetainAllocationHandle)(out, at);
-    if (share && !result) use_once_more(HANDLE, *out);
+    if (granted && !result) use_once_more(HANDLE, *out);
     return result;
 }
 CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUhandle handle, unsigned long long flags) {
     CUresult result = REAL(cuMemMap)(at, size, offset, handle, flags);
-    if (!share || result) return result;
+    if (!granted || result) return result;
     use_once_more(HANDLE, handle);
     Mapping *made = malloc(sizeof *made);
     if (!made) abort();
@@ -276,7 +214,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUhandle handle, u
 }
 CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
     CUresult result = REAL(cuMemUnmap)(at, size);
-    if (!share || result) return result;
+    if (!granted || result) return result;
     Mapping *gone = NULL;
     pthread_mutex_lock(&lock);
     for (Mapping **place = &mappings; *place;) {
@@ -299,101 +237,12 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
     return result;
 }
 
-/* --- graphs: what their nodes allocate is there from when they are instantiated --- */
-
-enum { ALLOCATION = 10 };
-typedef struct { int type, unused[3]; CUallocNode allocation; } CUnode;
-
-/* A graph is at an even address; its low bits are free for the card. */
-static uint64_t on(const void *one, uint32_t card) { return (uintptr_t)one | card; }
-
-static void note_node(CUgraph graph, const CUallocNode *how) {
-    int card = how->pool.location.type == 1 ? share_of_device(how->pool.location.id) : -1;
-    if (card < 0) return;
-    pthread_mutex_lock(&lock);
-    Held *known = *find(NODES, on(graph, (uint32_t)card));
-    if (known) known->bytes += how->bytes;
-    pthread_mutex_unlock(&lock);
-    if (!known) note(NODES, on(graph, (uint32_t)card), how->bytes, -1);
-}
-CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t count, CUallocNode *how) {
-    CUresult result = REAL(cuGraphAddMemAllocNode)(out, graph, after, count, how);
-    if (share && !result) note_node(graph, how);
-    return result;
-}
-CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t count, CUnode *how) {
-    CUresult result = REAL(cuGraphAddNode)(out, graph, after, count, how);
-    if (share && !result && how->type == ALLOCATION) note_node(graph, &how->allocation);
-    return result;
-}
-CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count,
-                           CUnode *how) {
-    CUresult result = REAL(cuGraphAddNode_v2)(out, graph, after, edges, count, how);
-    if (share && !result && how->type == ALLOCATION) note_node(graph, &how->allocation);
-    return result;
-}
-CUresult cuGraphDestroy(CUgraph graph) {
-    CUresult result = REAL(cuGraphDestroy)(graph);
-    for (uint32_t card = 0; share && !result && card < SHARE_CARDS; card++) forget(NODES, on(graph, card));
-    return result;
-}
-
-/* Reserve what the nodes of a graph allocate; false: nothing of it is reserved. */
-static bool reserve_nodes(CUgraph graph, uint64_t *bytes) {
-    for (uint32_t card = 0; card < SHARE_CARDS; card++) {
-        pthread_mutex_lock(&lock);
-        const Held *known = *find(NODES, on(graph, card));
-        bytes[card] = known ? known->bytes : 0;
-        pthread_mutex_unlock(&lock);
-        if (!bytes[card] || reserve((int)card, bytes[card])) continue;
-        while (card--) give_back((int)card, bytes[card]);
-        return false;
-    }
-    return true;
-}
-static void settle_nodes(const uint64_t *bytes, CUgraphExec exec, CUresult result) {
-    for (uint32_t card = 0; card < SHARE_CARDS; card++) {
-        if (!bytes[card]) continue;
-        if (result) give_back((int)card, bytes[card]);
-        else note(EXEC, on(exec, card), bytes[card], (int)card);
-    }
-}
-#define INSTANTIATED(call_)                                                     \
-    do {                                                                        \
-        uint64_t bytes[SHARE_CARDS];                                            \
-        if (!share) return call_;                                               \
-        if (!reserve_nodes(graph, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;      \
-        CUresult result = call_;                                                \
-        settle_nodes(bytes, result ? NULL : *out, result);                      \
-        return result;                                                          \
-    } while (0)
-CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *at, char *log, size_t size) {
-    INSTANTIATED(REAL(cuGraphInstantiate)(out, graph, at, log, size));
-}
-CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *at, char *log, size_t size) {
-    INSTANTIATED(REAL(cuGraphInstantiate_v2)(out, graph, at, log, size));
-}
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
-    INSTANTIATED(REAL(cuGraphInstantiateWithFlags)(out, graph, flags));
-}
-CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, void *how) {
-    INSTANTIATED(REAL(cuGraphInstantiateWithParams)(out, graph, how));
-}
-CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph, void *how) {
-    INSTANTIATED(REAL(cuGraphInstantiateWithParams_ptsz)(out, graph, how));
-}
-CUresult cuGraphExecDestroy(CUgraphExec exec) {
-    CUresult result = REAL(cuGraphExecDestroy)(exec);
-    for (uint32_t card = 0; share && !result && card < SHARE_CARDS; card++) forget(EXEC, on(exec, card));
-    return result;
-}
-
 /* --- what there is, as the container sees it --- */
 
 CUresult cuMemGetInfo_v2(size_t *unused, size_t *total) {
     CUresult result = REAL(cuMemGetInfo_v2)(unused, total);
-    int card = share && !result ? share_of_context() : -1;
-    uint64_t limit = card < 0 ? 0 : share->card[card].limit;
+    int card = granted && !result ? share_of_context() : -1;
+    uint64_t limit = card < 0 ? 0 : granted->card[card].limit;
     if (!limit) return result;
     uint64_t used = share_used(card), left = used < limit ? limit - used : 0;
     if (*unused > left) *unused = left;
@@ -402,8 +251,8 @@ CUresult cuMemGetInfo_v2(size_t *unused, size_t *total) {
 }
 CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice device) {
     CUresult result = REAL(cuDeviceTotalMem_v2)(out, device);
-    int card = share && !result ? share_of_device(device) : -1;
-    uint64_t limit = card < 0 ? 0 : share->card[card].limit;
+    int card = granted && !result ? share_of_device(device) : -1;
+    uint64_t limit = card < 0 ? 0 : granted->card[card].limit;
     if (limit && *out > limit) *out = limit;
     return result;
 }

@@ -247,11 +247,15 @@ nvmlReturn_t nvmlGpmMetricsGet(GpmMetrics *out) {
 
 /* --- fabric and MIG --- */
 
+enum { FABRIC_V2 = 2 << 24 | sizeof(Fabric) };
+
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(Device *device, Fabric *out) {
     char value[TEXT];
     ull state = 0;
     nvmlReturn_t result = get_number(device, "nvmlDeviceGetGpuFabricInfo", "fabric.state", &state);
     if (result) return result;
+    /* A struct that is not handed over by its address is read here as the address: a crash. */
+    if (out->version != FABRIC_V2) return VERSION_MISMATCH;
     out->state = (uint32_t)state;
     out->status = OK;
     out->clique = (uint32_t)number_or_zero(device, "fabric.clique");

@@ -15,6 +15,7 @@ enum {
     DRIVER_NOT_LOADED = 9,
     TIMEOUT = 10,
     GPU_IS_LOST = 15,
+    VERSION_MISMATCH = 25,
 };
 
 typedef struct { char legacy[16]; unsigned domain, bus, device, pciDeviceId, pciSubSystemId; char busId[32]; } Pci;

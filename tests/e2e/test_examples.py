@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.support.control_plane import ControlPlane
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -76,7 +76,7 @@ def test_the_quick_start(tmp_path: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=stretched(240),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from tests.support.waiting import stretched
 
 if TYPE_CHECKING:
     from lockstep.kube.client import Client
@@ -99,7 +100,9 @@ class ApiServer:
 
     def connect(self, **options: Any) -> http.client.HTTPSConnection:
         context = self.context(**options)
-        return http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=30)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, context=context, timeout=stretched(30)
+        )
 
     def request(
         self,

@@ -157,6 +157,21 @@ def surroundings(root: Path) -> list[Json]:
     return [*found.values()]
 
 
+def volume(place: Path) -> list[Json]:
+    """Return the volume and the claim that one example finds there, in a directory of *place*."""
+    name, modes = "my-existing-volume", ["ReadWriteOnce"]
+    (place / name).mkdir()
+    size = {"storage": "1Gi"}
+    bound = {"namespace": "default", "name": name}
+    lies = {"hostPath": {"path": str(place / name)}, "claimRef": bound, "capacity": size}
+    asks = {"volumeName": name, "storageClassName": "", "resources": {"requests": size}}
+    plain = {"apiVersion": "v1", "metadata": {"name": name}}
+    return [
+        {**plain, "kind": "PersistentVolume", "spec": {"accessModes": modes, **lies}},
+        {**plain, "kind": "PersistentVolumeClaim", "spec": {"accessModes": modes, **asks}},
+    ]
+
+
 def table(place: Path) -> Path:
     """Write a table by which the examples' images stand for programs of this machine."""
     programs = place / "programs"

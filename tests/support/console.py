@@ -16,7 +16,7 @@ import pytest
 from tests.support import installed
 from tests.support.apiserver import Answer, ApiServer
 from tests.support.control_plane import LOCKSTEP
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.api import crd
 from lockstep.api.names import API_VERSION
@@ -83,7 +83,7 @@ class Visitor:
         """Send one request; a body that is not bytes is sent as JSON."""
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         sent = {**MARK, **({"Cookie": self.cookie} if self.cookie else {}), **(headers or {})}
-        connection = http.client.HTTPConnection(self.netloc, timeout=60)
+        connection = http.client.HTTPConnection(self.netloc, timeout=stretched(60))
         try:
             connection.request(method, path, data, sent)
             response = connection.getresponse()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.apiserver import ApiServer
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.api.names import GROUP
 
@@ -77,7 +77,7 @@ class ControlPlane:
             env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=stretched(timeout),
             check=False,
         )
 

@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.waiting import stretched
 
 from lockstep.api.core import SECRETS
 from lockstep.api.dataset_cache import (
@@ -112,7 +114,7 @@ async def until(
     """Wait until *true* holds of what *node* says of the dataset."""
     import asyncio
 
-    end = time.monotonic() + within
+    end = time.monotonic() + stretched(within)
     while not true(seen := await status(client, name, node)):
         assert time.monotonic() < end, seen
         await asyncio.sleep(0.1)
@@ -129,3 +131,6 @@ async def bind(client: Client, name: str, node: str, **spec: Any) -> DatasetCach
 def can_mount() -> bool:
     """Tell whether views can be tested here."""
     return Path("/dev/fuse").exists() and os.geteuid() == 0
+
+
+needs_views = pytest.mark.skipif(not can_mount(), reason="needs /dev/fuse and root")

@@ -16,7 +16,7 @@ from tests.support import installed
 from tests.support.apiserver import Answer
 from tests.support.kube_apiserver import NOW
 from tests.support.kube_cluster import KubeCluster
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.kube.config import ClusterConfig
 
@@ -81,7 +81,10 @@ class ExistingCluster(KubeCluster):
         address = urlsplit(self.config.server)
         assert address.hostname is not None
         return http.client.HTTPSConnection(
-            address.hostname, address.port or 443, context=self.context(**options), timeout=30
+            address.hostname,
+            address.port or 443,
+            context=self.context(**options),
+            timeout=stretched(30),
         )
 
     def context(self, *, certificate: bool = True, user: str = "admin") -> ssl.SSLContext:

@@ -16,7 +16,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.election import Timing
 from lockstep.kube.errors import NotLeading
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 NAME = "written-by-the-leader"
 TIMING = Timing(lease=2.0, fence=1.2, retry=0.2)

@@ -15,7 +15,6 @@ from lockstep.compat import dialects
 from lockstep.compat.etoperator.kinds import KINDS
 from lockstep.compat.registry import sources
 from lockstep.compat.trainer.kinds import KINDS as TRAINER_KINDS
-from lockstep.compat.translation import resource_of
 from lockstep.compat.volcano.kinds import KINDS as VOLCANO_KINDS
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import NotFound
@@ -23,9 +22,7 @@ from lockstep.kube.errors import NotFound
 Json = dict[str, Any]
 SERVED: dict[tuple[str, str], Resource[AnyObject]] = {
     (s.kind.group, s.kind.kind): s.resource for s in sources()
-} | {
-    (kind.group, kind.kind): resource_of(kind) for kind in (*KINDS, *TRAINER_KINDS, *VOLCANO_KINDS)
-}
+} | {(kind.group, kind.kind): kind.resource for kind in (*KINDS, *TRAINER_KINDS, *VOLCANO_KINDS)}
 
 
 def served(api_version: str, kind: str) -> Resource[AnyObject]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from tools.deploy.generate import IN_CHART, MANIFEST
 
-from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions.parts import PERMISSIONS
 from lockstep.api.permissions.rules import OWN
 from lockstep.apiserver.auth.pki import Pki
@@ -35,12 +34,19 @@ _CLUSTER_WIDE = {
     "ClusterRoleBinding",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
+    "CSIDriver",
+    "MutatingWebhookConfiguration",
 }
 
 
+_OF_PODS = "MutatingWebhookConfiguration"
+"""Calls a pod of the installation. No pods run here: every pod with a share would be refused."""
+
+
 def install(server: ApiServer) -> None:
-    """Apply the manifest, and the rights of simulated nodes, which it leaves out by default."""
-    for obj in [*yaml.safe_load_all(MANIFEST.read_text()), *account("simulate-nodes")]:
+    """Apply the manifest without its webhook, and the rights of simulated nodes."""
+    manifest = [o for o in yaml.safe_load_all(MANIFEST.read_text()) if o["kind"] != _OF_PODS]
+    for obj in [*manifest, *account("simulate-nodes")]:
         done = server.request(
             "PATCH",
             f"{path(obj)}?fieldManager=installer&force=true",
@@ -54,7 +60,7 @@ def install(server: ApiServer) -> None:
 def write_tokens(server: ApiServer) -> None:
     """Write each part a kubeconfig with a token of its account, and nothing else."""
     for part in IN_CHART:
-        accounts = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts"
+        accounts = f"/api/v1/namespaces/{PERMISSIONS[part].home}/serviceaccounts"
         spec = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
         made = server.request("POST", f"{accounts}/lockstep-{part}/token", spec)
         assert made.status == 201, made.body
@@ -80,13 +86,13 @@ def write_token(target: Path, server: ApiServer, token: str) -> None:
 def account(part: str) -> Iterator[Json]:
     """Yield a part's account and its rights as the chart makes them."""
     name, may = f"lockstep-{part}", PERMISSIONS[part]
-    yield _object("v1", "ServiceAccount", name, SYSTEM_NAMESPACE)
+    yield _object("v1", "ServiceAccount", name, may.home)
     yield {**_object(f"{RBAC}/v1", "ClusterRole", name), "rules": list(may.cluster)}
-    yield _binding("ClusterRole", name)
+    yield _binding("ClusterRole", name, may.home)
     for namespace, rules in may.namespaced.items():
-        space = SYSTEM_NAMESPACE if namespace == OWN else namespace
+        space = may.home if namespace == OWN else namespace
         yield {**_object(f"{RBAC}/v1", "Role", name, space), "rules": list(rules)}
-        yield _binding("Role", name, space)
+        yield _binding("Role", name, may.home, space)
 
 
 def path(obj: Json) -> str:
@@ -108,10 +114,10 @@ def _object(version: str, kind: str, name: str, namespace: str = "") -> Json:
     return {"apiVersion": version, "kind": kind, "metadata": meta}
 
 
-def _binding(role: str, name: str, namespace: str = "") -> Json:
+def _binding(role: str, name: str, home: str, namespace: str = "") -> Json:
     kind = "RoleBinding" if namespace else "ClusterRoleBinding"
     return {
         **_object(f"{RBAC}/v1", kind, name, namespace),
         "roleRef": {"apiGroup": RBAC, "kind": role, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}],
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": home}],
     }

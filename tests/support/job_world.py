@@ -16,12 +16,13 @@ from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.meta import Condition
 from lockstep.api.names import REPORT_ANNOTATION
+from lockstep.api.rendezvous import World
 from lockstep.api.roles import launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob, TrainingJobStatus
 from lockstep.api.wire import convert, to_builtins
-from lockstep.api.worlds import World
 from lockstep.jobs.decide import decide
-from lockstep.jobs.world import Change, Create, Decision, Delete, Seen
+from lockstep.jobs.job_state import Decision, Seen
+from lockstep.runtime.actions import Change, Create, Delete
 
 Json = dict[str, Any]
 
@@ -146,8 +147,8 @@ class FakeCluster:
         given = {"uid": f"u{self._uids}", "creationTimestamp": timestamp.show(self.now)}
         body["metadata"] = {**body["metadata"], **given}
         name = body["metadata"]["name"]
-        if action.fresh:
-            body["stringData"] = {action.fresh: "a fresh key"}
+        if action.fill:
+            body["stringData"] = {**body.get("stringData", {}), **action.fill()}
         if "stringData" in body:
             strings = body.pop("stringData")
             body["data"] = {k: b64encode(v.encode()).decode() for k, v in strings.items()}
@@ -166,7 +167,7 @@ class FakeCluster:
         else:
             pod = self.pods.get(action.name)
             assert pod is not None and pod.metadata.uid == action.uid
-            if action.force or not pod.spec.node_name:
+            if action.grace == 0 or not pod.spec.node_name:
                 del self.pods[action.name]
             else:
                 self.ask_to_end(action.name)

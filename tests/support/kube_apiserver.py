@@ -45,7 +45,10 @@ LEFT_BEHIND = (
     ),
     *(
         f"{LOCKSTEP}/{plural}"
-        for plural in ("nodehealths", "nodepools", "teams", "queues", "topologies")
+        for plural in (
+            *("healthpolicies", "networkchecks", "nodehealths", "nodepolicies", "nodepools"),
+            *("pricelists", "teams", "queues", "topologies"),
+        )
     ),
     *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
     CLAIMS,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import kube_binaries
+from tests.support.waiting import stretched
 
 EDITOR = "sed -i s/before/after/"
 """What ``kubectl edit`` opens: it changes one word."""
@@ -59,7 +60,7 @@ class Kubectl:
             env=self._env(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=stretched(60),
             check=False,
         )
 

@@ -7,6 +7,7 @@ goes into files of the test's own.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import kube_binaries
+from tests.support.recorded_sys import VERBS
 
 IMAGE = "lockstep.test/busybox:1"
 SYSCTLS = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")
@@ -48,13 +50,14 @@ set -e
 mount --make-rprivate /
 mkdir -p /var/lib/kubelet
 mount --bind "$DATA/kubelet" /var/lib/kubelet
+{verbs}
 for name in {sysctls}; do
   mkdir -p "$DATA/sys/$(dirname $name)"; cat "/proc/sys/$name" > "$DATA/sys/$name"
   mount --bind "$DATA/sys/$name" "/proc/sys/$name"
 done
 containerd --config "$DATA/containerd.toml" --log-level warn &
-for _ in $(seq 300); do
-  ctr -a "$DATA/containerd.sock" version >/dev/null 2>&1 && break; sleep 0.1
+until ctr -a "$DATA/containerd.sock" version >/dev/null 2>&1; do
+  kill -0 $!; sleep 0.1
 done
 ctr -a "$DATA/containerd.sock" -n k8s.io images import --snapshotter native "$DATA/image.tar"
 while true; do
@@ -103,7 +106,7 @@ class Kubelet:
         self._write()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*UNSHARE, "sh", "-c", START.replace("{sysctls}", " ".join(SYSCTLS))],
+                [*UNSHARE, "sh", "-c", self._script()],
                 stdout=log,
                 stderr=log,
                 env={
@@ -117,11 +120,16 @@ class Kubelet:
             )
         return self
 
+    def _script(self) -> str:
+        return START.replace("{sysctls}", " ".join(SYSCTLS)).replace("{verbs}", VERBS)
+
     def kill(self) -> None:
         """End everything: with its first process the PID namespace goes."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(30)
+            with contextlib.suppress(OSError):
+                Path("/dev/infiniband").rmdir()
 
     def _write(self) -> None:
         for name in ("kubelet", "cni/bin", "cni/conf", "manifests"):

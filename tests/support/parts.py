@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from lockstep.jobs.main import add_jobs
 from lockstep.kube.client import Client
-from lockstep.kube.manager import Manager
 from lockstep.nodes.simulated.simulation import Simulation
 from lockstep.nodes.simulated.spec import parse
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.main import add_scheduler
 
 NODES = "4x8,nodes-per-leaf=2"

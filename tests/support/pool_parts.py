@@ -22,9 +22,9 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.errors import AlreadyExists, NotFound
-from lockstep.kube.manager import Manager
 from lockstep.nodes.simulated.simulation import Simulation
 from lockstep.pools.main import add_pools
+from lockstep.runtime.manager import Manager
 
 PATIENCE = 60.0
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.support.apiserver import ApiServer
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
@@ -160,7 +160,7 @@ def read_log(
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     url = f"https://127.0.0.1:{port}/containerLogs/default/{name}/{container}?{query}"
-    with urllib.request.urlopen(url, context=context, timeout=20) as response:
+    with urllib.request.urlopen(url, context=context, timeout=stretched(20)) as response:
         return str(response.read().decode())
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.support.s3 import free_port
+from tests.support.waiting import stretched
 from tools.prometheus import build
 
 
@@ -49,7 +50,7 @@ class Prometheus:
         self._await()
 
     def _await(self) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + stretched(60)
         while True:
             try:
                 with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5):  # noqa: S310
@@ -62,7 +63,7 @@ class Prometheus:
         """Return labels and value of each series that *expression* gives now."""
         asked = urllib.parse.urlencode({"query": expression})
         url = f"{self.url}/api/v1/query?{asked}"
-        with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310
+        with urllib.request.urlopen(url, timeout=stretched(20)) as answer:  # noqa: S310
             found: dict[str, Any] = json.load(answer)
         assert found["status"] == "success", found
         return [(one["metric"], float(one["value"][1])) for one in found["data"]["result"]]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 
@@ -116,12 +116,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, prefix: str) -> None:
         found = "".join(
-            f"<Contents><Key>{escape(key)}</Key><LastModified>2020-01-01T00:00:00.000Z"
-            f"</LastModified><ETag>{escape(etag(data))}</ETag><Size>{len(data)}</Size></Contents>"
+            f"<Contents><Key>{quote(key, errors='surrogateescape')}</Key>"
+            "<LastModified>2020-01-01T00:00:00.000Z</LastModified>"
+            f"<ETag>{escape(etag(data))}</ETag><Size>{len(data)}</Size></Contents>"
             for key, data in sorted(self.bucket.files.items())
             if key.startswith(prefix)
         )
-        text = f"<?xml version='1.0'?><ListBucketResult><IsTruncated>false</IsTruncated>{found}"
+        head = "<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
+        text = f"<?xml version='1.0'?><ListBucketResult>{head}{found}"
         self._send(200, f"{text}</ListBucketResult>".encode(), {"content-type": "application/xml"})
 
     def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:

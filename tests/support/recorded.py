@@ -33,8 +33,8 @@ from lockstep.scheduler.core.runtime.start_estimates import StartEstimates
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.initial_cluster import read_initial_cluster, view
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import read_world, view
 
 FILE = Path(__file__).parents[1] / "unit" / "scheduler" / "recorded_decisions.txt"
 LISTS_FILE = FILE.with_name("recorded_lists.txt")
@@ -195,7 +195,7 @@ def play(seed: int) -> Record:
 
 
 def _simulate(drawn: Drawn, record: Record, seed: int) -> None:
-    world = read_world(drawn.cluster)
+    world = read_initial_cluster(drawn.cluster)
     faults = Faults(checkpoint_interval=60, restart_cost=10)
     if seed % 4 == 3:
         faults = Faults(node_mtbf=2, node_repair=0.05, checkpoint_interval=60, restart_cost=10)
@@ -213,7 +213,7 @@ def _simulate(drawn: Drawn, record: Record, seed: int) -> None:
 
 def _estimate(drawn: Drawn, record: Record) -> None:
     """Let all jobs be there at once, and some pods of none, and look ahead."""
-    world = read_world(drawn.cluster)
+    world = read_initial_cluster(drawn.cluster)
     cluster = world.cluster()
     for work in read_jobs(drawn.jobs, world):
         cluster.set_gang(work.gang)

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.waiting import stretched
+
 from lockstep.api.core import Pod, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import REVISION_LABEL
@@ -115,7 +117,7 @@ class Router:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         lines = [f"{method} {path} HTTP/1.1", "Host: h", f"Content-Length: {len(data)}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        async with asyncio.timeout(READ):
+        async with asyncio.timeout(stretched(READ)):
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
             writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
             first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")

@@ -12,6 +12,7 @@ from typing import Any
 import obstore
 import pytest
 from obstore.store import S3Store
+from tests.support.waiting import stretched
 from tools.s3 import build
 
 USER, SECRET = "reader", "not-a-secret-of-anybody"
@@ -32,28 +33,34 @@ class S3:
             pytest.skip("no versitygw: run `make s3`")
         self.buckets = root / "buckets"
         self.buckets.mkdir(parents=True)
-        self.log = root / "access.log"
-        self.url = f"http://127.0.0.1:{(port := free_port())}"
-        with (root / "output").open("wb") as output:
+        self.log, self._output = root / "access.log", root / "output"
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._command = [
+            str(program),
+            *("--port", f"127.0.0.1:{self._port}", "--access-log", str(self.log), "posix"),
+            str(self.buckets),
+        ]
+        self.start(SECRET)
+
+    def start(self, secret: str) -> None:
+        """Serve with *secret* as the only key."""
+        with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [
-                    str(program),
-                    *("--port", f"127.0.0.1:{port}", "--access-log", str(self.log), "posix"),
-                    str(self.buckets),
-                ],
-                env={**os.environ, "ROOT_ACCESS_KEY": USER, "ROOT_SECRET_KEY": SECRET},
+                self._command,
+                env={**os.environ, "ROOT_ACCESS_KEY": USER, "ROOT_SECRET_KEY": secret},
                 stdout=output,
                 stderr=output,
             )
-        self._wait(port, root)
+        self._wait()
 
-    def _wait(self, port: int, root: Path) -> None:
-        until = time.monotonic() + 60
+    def _wait(self) -> None:
+        until = time.monotonic() + stretched(60)
         while True:
             try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
+                socket.create_connection(("127.0.0.1", self._port), 1).close()
             except OSError:
-                assert self.process.poll() is None, (root / "output").read_text()
+                assert self.process.poll() is None, self._output.read_text()
                 assert time.monotonic() < until, "versitygw does not listen"
                 time.sleep(0.05)
             else:

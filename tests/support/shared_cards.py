@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import struct
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support.stub_gpus import BUILT, TENANT, StubGpus, build, h200x8, two
+from tests.support.waiting import stretched
 
 from lockstep.devices.sharing.core.exposition import Use
 from lockstep.devices.sharing.granting import Granter
@@ -21,8 +24,10 @@ CUDA = BUILT / "libcuda.so.1"
 NVML = BUILT / "libnvidia-ml.so.1"
 MIB = 1 << 20
 SECOND = 1_000_000_000
-PROCESSES, PROCESS, BUSY = 336, 272, 144
-"""Where ``native/cuda/world.h`` has its processes, how long each is, and its time in it."""
+PROCESSES, PROCESS, BUSY, LAST = 336, 400, 144, 272
+"""Where ``native/cuda/world.h`` has its processes, how long each is, its time and its last work."""
+BELL = 0xBE11
+"""The name of all bells on the virtual clock."""
 BEGIN = SECOND
 """Where the virtual clock begins."""
 
@@ -44,12 +49,18 @@ class SteppedClock:
         """Return the virtual time."""
         return int(self._stub.lockstepNow())
 
-    def wait(self, word: ctypes.c_uint32, expected: int, until: int, number: int) -> None:
+    def heard(self) -> int:
+        """Return what tells a bell that rings from now on."""
+        return int(self._stub.lockstepHeard())
+
+    def wait(self, bells: Iterable[int], heard: int, until: int) -> None:
         """Let the others go on until then."""
         u64 = ctypes.c_uint64
-        self._stub.lockstepWait(
-            ctypes.byref(word), ctypes.c_uint32(expected), u64(until), u64(number)
-        )
+        self._stub.lockstepWait(None, ctypes.c_uint32(heard), u64(until), u64(BELL))
+
+    def ring(self) -> None:
+        """Ring for this process."""
+        self._stub.lockstepWake(None, ctypes.c_uint64(BELL))
 
     def wake(self, word: ctypes.c_uint32, number: int) -> None:
         """Wake those that wait on *word*."""
@@ -69,6 +80,8 @@ class SharedCards:
     gpus: StubGpus = field(init=False)
     shelf: Shelf = field(init=False)
     running: list[subprocess.Popen[str]] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    """Sessions of programs that have children."""
     pids: dict[str, int] = field(default_factory=dict)
     world: bytes = b""
     """The driver's file at the end of a play."""
@@ -106,7 +119,6 @@ class SharedCards:
             "LOCKSTEP_DRIVER": str(CUDA),
             "LOCKSTEP_NVML": str(NVML),
             "LOCKSTEP_SHARE": str(self.shelf.path(name, "main")),
-            "LOCKSTEP_BELL": str(self.shelf.bell),
             **more,
         }
 
@@ -125,12 +137,14 @@ class SharedCards:
 
     def run(self, name: str | None, *what: str, **more: str) -> list[str]:
         """Run a program there to its end; return its lines."""
-        said, error = self.start(name, *what, **more).communicate(timeout=60)
+        said, error = self.start(name, *what, **more).communicate(timeout=stretched(60))
         assert not error, error
         return said.splitlines()
 
     def close(self) -> None:
         """End what runs."""
+        for group in self.groups:
+            os.killpg(group, signal.SIGKILL)
         for process in self.running:
             process.kill()
             process.communicate()
@@ -161,21 +175,28 @@ class SharedCards:
         }
         self._grant(seconds)
         return {
-            name: [int(one.communicate(timeout=60)[0].split()[-1]) for one in found]
+            name: [int(one.communicate(timeout=stretched(60))[0].split()[-1]) for one in found]
             for name, found in ranks.items()
         }
 
     def ran(self, name: str, card: int = 0) -> int:
         """Return the nanoseconds of a card that a program was given by the end of the play.
 
-        They are the driver's, and not what the front metered.
+        They are the driver's, and not what the front metered. All of the last piece counts.
         """
+        return self._of(name, BUSY + 8 * card)
+
+    def last(self, name: str, card: int = 0) -> int:
+        """Return how long the last piece of work of a program on a card is."""
+        return self._of(name, LAST + 8 * card)
+
+    def _of(self, name: str, where: int) -> int:
         world = self.world
         (count,) = struct.unpack_from("<I", world, PROCESSES)
         for number in range(count):
             at = PROCESSES + 8 + number * PROCESS
             if struct.unpack_from("<i", world, at)[0] == self.pids[name]:
-                found: int = struct.unpack_from("<Q", world, at + BUSY + 8 * card)[0]
+                found: int = struct.unpack_from("<Q", world, at + where)[0]
                 return found
         return 0
 

@@ -15,8 +15,12 @@ from lockstep.api.names import (
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
+from lockstep.sim.input.initial_cluster import (
+    InitialCluster,
+    initial_cluster_of,
+    read_initial_cluster,
+)
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import World, read_world, world_of
 from lockstep.sim.result.record import Result
 
 Json = dict[str, Any]
@@ -53,12 +57,12 @@ def training_job(name: str, size: str, *, at: float = 0, runs: float, **spec: An
     return gang | {"kind": "TrainingJob", "spec": {"framework": "plain", "roles": [role], **spec}}
 
 
-def simulate(cluster: str | World, *jobs: Json, options: Options | None = None) -> Result:
+def simulate(cluster: str | InitialCluster, *jobs: Json, options: Options | None = None) -> Result:
     """Run *jobs* over a SPEC or a world."""
-    world = world_of(parse(cluster)) if isinstance(cluster, str) else cluster
+    world = initial_cluster_of(parse(cluster)) if isinstance(cluster, str) else cluster
     return Simulation(world, read_jobs(jobs, world), options or Options()).run()
 
 
-def world(*objects: Json) -> World:
+def world(*objects: Json) -> InitialCluster:
     """Return the world of some objects."""
-    return read_world(objects)
+    return read_initial_cluster(objects)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import stretched
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "native"
@@ -34,7 +35,7 @@ def build() -> Path:
         ["make", "-s", "-C", str(NATIVE), f"OUT={BUILT}"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=stretched(120),
         check=False,
     )
     assert done.returncode == 0, done.stderr

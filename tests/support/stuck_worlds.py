@@ -6,84 +6,48 @@ differ, and some of them missing.
 
 from __future__ import annotations
 
-import pickle
 import random
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, get_args
+
+from tests.support.training_programs import Layout, Op, program
 
 Json = dict[str, Any]
 Key = tuple[Any, int]
 """A group, or two ranks of one, and a sequence number."""
-Kind = Literal["stands", "dead", "skips", "shape", "other", "device", "swaps"]
-KINDS: tuple[Kind, ...] = ("stands", "dead", "skips", "shape", "other", "device", "swaps")
-
-
-@dataclass(frozen=True)
-class Op:
-    """One operation of a rank's program."""
-
-    group: str
-    name: str
-    size: int
-    peer: int | None = None
-    """Of a send or receive: the other rank."""
-    waits: bool = True
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How many ranks a tensor, data and pipeline group have."""
-
-    tensor: int
-    data: int
-    pipeline: int
-
-    @property
-    def world(self) -> int:
-        return self.tensor * self.data * self.pipeline
-
-    def groups(self) -> dict[str, list[int]]:
-        """Return members by name; 0 is the group of all."""
-        t, d, p = self.tensor, self.data, self.pipeline
-        found = {"0": list(range(self.world))}
-        lists = [[b * t + i for i in range(t)] for b in range(d * p)]
-        lists += [[s * t * d + k * t + i for k in range(d)] for s in range(p) for i in range(t)]
-        lists += [[s * t * d + i for s in range(p)] for i in range(t * d)]
-        found |= {str(n + 1): members for n, members in enumerate(lists)}
-        return found
-
-    def names(self, rank: int) -> tuple[str, str, str]:
-        """Return the names of the tensor, data and pipeline group of *rank*."""
-        t, d, p = self.tensor, self.data, self.pipeline
-        stage, rest = divmod(rank, t * d)
-        first = 1 + d * p
-        return (
-            str(1 + rank // t),
-            str(first + stage * t + rank % t),
-            str(first + p * t + rest),
-        )
-
-
-def program(layout: Layout, rank: int) -> list[Op]:
-    """Return what a rank does in one step."""
-    tensor, data, pipe = layout.names(rank)
-    per = layout.tensor * layout.data
-    stage = rank // per
-    ops: list[Op] = []
-    if stage > 0:
-        ops.append(Op(pipe, "recv", 64, rank - per))
-    ops += [Op(tensor, "all_reduce", 64), Op(tensor, "all_reduce", 128)]
-    if stage < layout.pipeline - 1:
-        ops.append(Op(pipe, "send", 64, rank + per))
-    ops += [
-        Op(data, "reduce_scatter", 256, waits=False),
-        Op(tensor, "all_gather", 32),
-        Op(data, "all_gather", 256),
-        Op("0", "all_reduce", 1),
-    ]
-    return ops
+Kind = Literal[
+    "stands",
+    "loader",
+    "checkpoint",
+    "lock",
+    "ends",
+    "never",
+    "pair",
+    "dead",
+    "node",
+    "stopped",
+    "skips",
+    "extra",
+    "early",
+    "group",
+    "swaps",
+    "shape",
+    "dtype",
+    "other",
+    "barrier",
+    "send",
+    "recv",
+    "device",
+    "link",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NOBODY: tuple[Kind, ...] = ("link",)
+"""Kinds of which no dump can tell the culprit: to be silent is right."""
+NO_DUMP: Final = ("dead", "node", "stopped")
+ANYWHERE: Final = (*NO_DUMP, "stands", "loader", "lock", "ends", "never", "pair", "link")
+"""Kinds that do not depend on the operation before which they happen."""
 
 
 @dataclass
@@ -91,18 +55,21 @@ class Hang:
     """A world that hangs: who did it, how, and what is left of it."""
 
     layout: Layout
-    culprit: int
+    culprits: tuple[int, ...]
     kind: Kind
     dumps: dict[int, Json] = field(default_factory=dict)
+    answers: dict[int, dict[str, str]] = field(default_factory=dict)
+    """What launchers say of ranks besides: as the fields of a ``RankSeen``."""
 
-    def pickled(self) -> dict[int, bytes]:
-        return {rank: pickle.dumps(dump, 2) for rank, dump in self.dumps.items()}
+    @property
+    def culprit(self) -> int:
+        return self.culprits[0]
 
 
 @dataclass
 class _World:
     layout: Layout
-    culprit: int
+    culprits: tuple[int, ...]
     kind: Kind
     steps: int
     at: int
@@ -116,24 +83,17 @@ class _World:
     def __post_init__(self) -> None:
         self.groups = self.layout.groups()
 
+    @property
+    def culprit(self) -> int:
+        return self.culprits[0]
+
     def script(self, rank: int) -> list[Op]:
         ops = [op for _ in range(self.steps) for op in program(self.layout, rank)]
-        if rank != self.culprit:
+        if rank not in self.culprits or self.kind in ("device", "link"):
             return ops
         n = len(program(self.layout, rank))
-        at = (self.steps - 1) * n + self.at
-        if self.kind in ("stands", "dead"):
-            return ops[:at]
-        if self.kind == "skips":
-            return ops[:at] + ops[at + 1 :]
-        if self.kind == "swaps":
-            return [*ops[:at], ops[at + 1], ops[at], *ops[at + 2 :]]
-        if self.kind in ("shape", "other"):
-            one = ops[at]
-            name = "broadcast" if self.kind == "other" else one.name
-            size = one.size if self.kind == "other" else one.size + 1
-            return [*ops[:at], Op(one.group, name, size, waits=one.waits), *ops[at + 1 :]]
-        return ops
+        at = (self.steps - 1) * n + min(self.at, n - 1)
+        return _edited(self.kind, ops, at, n, self.layout.names(rank))
 
     def run(self) -> None:
         """Let all ranks go on until none can."""
@@ -169,7 +129,7 @@ class _World:
         while (lane, seq - 1) in self.done or seq == self.first_seq + 1:
             there = self.arrived.get((lane, seq), {})
             need = 2 if isinstance(lane, tuple) else len(self.groups[lane])
-            alike = need == 2 or len({(op.name, op.size) for op in there.values()}) == 1
+            alike = isinstance(lane, tuple) or len({_way(op) for op in there.values()}) == 1
             if len(there) < need or not alike or (lane, seq) == stuck:
                 return
             self.done.add((lane, seq))
@@ -181,7 +141,7 @@ class _World:
         return any(key not in self.done for key in self.arrived)
 
     def _stuck_on_device(self, scripts: dict[int, list[Op]]) -> Key | None:
-        if self.kind != "device":
+        if self.kind not in ("device", "link"):
             return None
         n = len(program(self.layout, self.culprit))
         at = (self.steps - 1) * n + self.at
@@ -194,6 +154,7 @@ class _World:
     def dump(self, rank: int, ring: int, clock: int) -> Json:
         entries: list[Json] = []
         status: dict[str, list[int]] = {}
+        exchanged: dict[str, int] = defaultdict(int)
         for number, (op, seq, _) in enumerate(self.log[rank]):
             p2p = op.peer is not None
             lane: Any = (
@@ -203,8 +164,9 @@ class _World:
             )
             done, many = (lane, seq) in self.done, len(self.groups[op.group])
             begun = done or (lane, seq - 1) in self.done or seq == self.first_seq + 1
-            begun = begun and not (self.kind == "device" and rank == self.culprit and not done)
+            begun = begun and not (self.kind == "device" and rank in self.culprits and not done)
             state = "completed" if done else "started" if begun else "scheduled"
+            exchanged[op.group] += p2p
             if not p2p:
                 far = status.setdefault(op.group, [0, 0, 0])
                 far[0] = seq
@@ -218,13 +180,13 @@ class _World:
                     "pg_id": int(op.group),
                     "process_group": (op.group, "default_pg" if op.group == "0" else "undefined"),
                     "collective_seq_id": 0 if p2p else seq,
-                    "p2p_seq_id": seq if p2p else 0,
+                    "p2p_seq_id": exchanged[op.group],
                     "op_id": number,
                     "profiling_name": f"nccl:{self._named(op, rank)}",
                     "input_sizes": [[op.size * (many if op.name == "reduce_scatter" else 1)]],
-                    "input_dtypes": ["Float"],
+                    "input_dtypes": [op.dtype],
                     "output_sizes": [[op.size * (many if op.name == "all_gather" else 1)]],
-                    "output_dtypes": ["Float"],
+                    "output_dtypes": [op.dtype],
                     "time_created_ns": 10**18 + clock + number * 1000,
                     "time_discovered_started_ns": None,
                     "time_discovered_completed_ns": None,
@@ -269,6 +231,75 @@ class _World:
         return f"send {mine}->{theirs}" if op.name == "send" else f"recv {mine}<-{theirs}"
 
 
+def _way(op: Op) -> tuple[str, int, str]:
+    return (op.name, 0 if op.name == "all_to_all" else op.size, op.dtype)
+
+
+def _edited(kind: Kind, ops: list[Op], at: int, n: int, names: tuple[str, ...]) -> list[Op]:
+    """Return what a culprit does in place of *ops*, of which step has *n* and one is *at*."""
+    before, one, after = ops[:at], ops[at], ops[at + 1 :]
+    if kind == "never":
+        return []
+    if kind == "ends":
+        return ops[:-n]
+    if kind in ANYWHERE or kind == "checkpoint":
+        return before
+    if kind in ("skips", "send", "recv"):
+        return before + after
+    if kind == "extra":
+        return [*before, one, one, *after]
+    if kind == "early":
+        return [*before, ops[-1]]
+    if kind == "swaps":
+        return [*before, after[0], one, *after[1:]]
+    other = names[1] if one.group == names[0] else names[0]
+    instead: dict[str, dict[str, Any]] = {
+        "shape": {"size": one.size + 1},
+        "dtype": {"dtype": "BFloat16"},
+        "other": {"name": "broadcast"},
+        "barrier": {"name": "all_reduce_barrier", "size": 1},
+        "group": {"group": other},
+    }
+    return [*before, replace(one, **instead[kind]), *after]
+
+
+def _fits(kind: Kind, ops: list[Op], n: int) -> bool:
+    """Say whether *kind* can happen at operation *n* of a step."""
+    op = ops[n]
+    if kind in ANYWHERE:
+        return kind not in ("device", "link") or op.peer is None
+    if kind == "checkpoint":
+        return n == len(ops) - 1
+    if kind in ("send", "recv"):
+        return op.name == kind
+    if op.peer is not None or (kind == "shape" and op.name == "all_to_all"):
+        return False
+    if kind == "swaps":
+        return n + 1 < len(ops) and _swaps(op, ops[n + 1])
+    return kind != "early" or n < len(ops) - 1
+
+
+def _culprits(kind: Kind, layout: Layout, draw: random.Random) -> tuple[int, ...]:
+    rank = draw.randrange(layout.world)
+    if kind == "checkpoint":
+        return (0,)
+    if kind == "node":
+        first = rank // layout.tensor * layout.tensor
+        return tuple(range(first, first + layout.tensor))
+    if kind == "pair":
+        return (rank, (rank + layout.world // 2) % layout.world)
+    return (rank,)
+
+
+def _said(kind: Kind) -> dict[str, str]:
+    """Return what a launcher says of the culprit besides."""
+    return {
+        "stopped": {"answers": "stopped"},
+        "lock": {"answers": "trace"},
+        "loader": {"answers": "all", "at": "dataloader.py:1 in _try_get_data"},
+    }.get(kind, {})
+
+
 def hang(
     seed: int,
     layout: Layout | None = None,
@@ -279,32 +310,39 @@ def hang(
 ) -> Hang:
     """Return a world that hangs in a way drawn by *seed*."""
     draw = random.Random(seed)  # noqa: S311 - to be drawn again
-    layout = layout or Layout(draw.choice((4, 8)), draw.choice((3, 4, 8)), draw.choice((1, 2, 4)))
+    layout = layout or _layout(draw)
     chosen: Kind = draw.choice(KINDS) if kind is None else kind
-    culprit = draw.randrange(layout.world)
-    ops = program(layout, culprit)
-    fit = [
-        n
-        for n, op in enumerate(ops)
-        if chosen in ("stands", "dead")
-        or (
-            op.peer is None and (chosen != "swaps" or (n + 1 < len(ops) and _swaps(op, ops[n + 1])))
-        )
-    ]
-    world = _World(layout, culprit, chosen, 3, draw.choice(fit), draw.randrange(100_000))
+    if chosen in ("send", "recv") and layout.pipeline == 1:
+        layout = replace(layout, pipeline=2)
+    culprits = _culprits(chosen, layout, draw)
+    ops = program(layout, culprits[0])
+    fit = [n for n in range(len(ops)) if _fits(chosen, ops, n)]
+    if not fit:
+        return hang(seed + 1_000_003, layout, chosen, ring=ring, lost=lost)
+    first = 0 if chosen == "never" else draw.randrange(100_000)
+    world = _World(layout, culprits, chosen, 3, draw.choice(fit), first)
     world.run()
     if not world.hangs:
         return hang(seed + 1_000_003, layout, chosen, ring=ring, lost=lost)
-    ring = ring if ring is not None else draw.choice((6, 8, 20, 2000))
-    silent = {culprit} if chosen == "dead" else set()
-    others = [rank for rank in range(layout.world) if rank != culprit]
-    silent |= set(draw.sample(others, round(lost * len(others))))
+    # A ring that has lost who sent and who did not leaves nothing to tell these two by.
+    ring = ring or draw.choice((20, 2000) if chosen in ("send", "recv") else (6, 8, 20, 2000))
+    silent = set(culprits) if chosen in NO_DUMP else set()
+    others = [rank for rank in range(layout.world) if rank not in culprits]
+    # One without a dump would be to blame for what a link does.
+    silent |= set(draw.sample(others, round(lost * len(others) * (chosen not in NOBODY))))
     dumps = {
         rank: world.dump(rank, ring, draw.randrange(-(10**9), 10**9))
         for rank in range(layout.world)
         if rank not in silent
     }
-    return Hang(layout, culprit, chosen, dumps)
+    said = _said(chosen)
+    return Hang(layout, culprits, chosen, dumps, dict.fromkeys(culprits, said) if said else {})
+
+
+def _layout(draw: random.Random) -> Layout:
+    data = draw.choice((3, 4, 8))
+    expert = draw.choice((1, 4)) if data % 4 == 0 else 1
+    return Layout(draw.choice((4, 8)), data, draw.choice((1, 2, 4)), expert)
 
 
 def _swaps(one: Op, other: Op) -> bool:

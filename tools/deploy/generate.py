@@ -5,6 +5,7 @@ The manifest is the chart as Helm renders it with its own values, into one names
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -14,32 +15,38 @@ from typing import Any, Final
 import yaml
 from tools.helm import build
 
-from lockstep.api import crd, creator_policy, team_images
+from lockstep.api import crd, creator_policy, queue_policy, team_borders, team_images
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions.parts import PERMISSIONS
-from lockstep.api.permissions.people import PEOPLE
+from lockstep.api.permissions.people import PEOPLE, STANDING
 from lockstep.api.permissions.rules import METRICS, OWN
+from lockstep.api.queue import QUEUES
+from lockstep.cli.manifests import alarm_groups
+from lockstep.data.core.objects import csi_driver
 from lockstep.devices.admission.objects import configuration
+from lockstep.insight.board import board
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "lockstep"
 MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
-SHARES_MANIFEST: Final = ROOT / "deploy" / "admission.yaml"
 PAGE: Final = ROOT / "docs" / "install-cluster.md"
-IN_CHART: Final = ("scheduler", "controllers", "console", "simulate-nodes")
+IN_CHART: Final = (
+    "scheduler",
+    "controllers",
+    "agent",
+    "data-cache",
+    "router",
+    "recorder",
+    "console",
+    "gateway",
+    "admission",
+    "simulate-nodes",
+)
 """Process nodes run on machines without Kubernetes and are no part of it."""
-GATEWAY: Final = "gateway"
-ADMISSION: Final = "admission"
-ON_REQUEST: Final = (GATEWAY, ADMISSION)
-"""Parts of the chart that are left out of the manifest unless they are asked for."""
 _BEGIN: Final = "<!-- permissions: written by `make manifests` -->"
 _END: Final = "<!-- end of permissions -->"
 _HEAD: Final = (
     "# Lockstep on a cluster: kubectl apply --server-side -f lockstep.yaml\n"
-    "# Rendered from chart/lockstep by `make manifests`.\n"
-)
-_ADMISSION_HEAD: Final = (
-    "# Shares of GPUs on a cluster: kubectl apply --server-side -f admission.yaml\n"
     "# Rendered from chart/lockstep by `make manifests`.\n"
 )
 
@@ -49,13 +56,19 @@ def generated() -> dict[Path, str]:
     components = {
         name: {
             "serves": PERMISSIONS[name].serves,
+            "onNodes": PERMISSIONS[name].on_nodes,
             "cluster": list(PERMISSIONS[name].cluster),
             "namespaced": {k: list(v) for k, v in PERMISSIONS[name].namespaced.items()},
         }
-        for name in (*IN_CHART, *ON_REQUEST)
+        for name in IN_CHART
     }
     people = {name: list(rules) for name, rules in PEOPLE.items()}
-    table = {"components": components, "metrics": list(METRICS), "people": people}
+    table = {
+        "components": components,
+        "metrics": list(METRICS),
+        "people": people,
+        "standing": list(STANDING),
+    }
     permissions = "# Written by `make manifests` from lockstep.api.permissions.\n" + _dump(table)
     files = CHART / "files"
     return {
@@ -63,6 +76,11 @@ def generated() -> dict[Path, str]:
         files / "permissions.yaml": permissions,
         files / "shares.yaml": yaml.safe_dump(configuration(), sort_keys=False, width=100),
         files / "creator.yaml": yaml.safe_dump_all(creator_policy.objects(), sort_keys=False),
+        files / "csidriver.yaml": yaml.safe_dump(csi_driver(), sort_keys=False),
+        files / "alarms.yaml": yaml.safe_dump(alarm_groups(), sort_keys=False, width=100),
+        files / "dashboard.json": json.dumps(board(), indent=1) + "\n",
+        files / "queue-use.yaml": yaml.safe_dump_all(queue_policy.objects(), sort_keys=False),
+        files / "team-borders.yaml": yaml.safe_dump_all(team_borders.objects(), sort_keys=False),
         files / "team-images.yaml": yaml.safe_dump_all(team_images.objects(), sort_keys=False),
         PAGE: _page(PAGE.read_text()),
     }
@@ -73,12 +91,10 @@ def _page(text: str) -> str:
     before, rest = text.split(_BEGIN)
     _, after = rest.split(_END)
     lines = ["| part | where | what | may |", "| --- | --- | --- | --- |"]
-    for part in (*IN_CHART, *ON_REQUEST):
+    for part in IN_CHART:
         may = PERMISSIONS[part]
         for where, rules in (("everywhere", may.cluster), *may.namespaced.items()):
-            lines += [
-                _row(part, SYSTEM_NAMESPACE if where == OWN else where, rule) for rule in rules
-            ]
+            lines += [_row(part, may.home if where == OWN else where, rule) for rule in rules]
         if may.serves:
             lines += [_row(part, "everywhere, to serve metrics", rule) for rule in METRICS]
     return "\n".join((before + _BEGIN, *lines, _END + after))
@@ -107,17 +123,13 @@ def render(helm: Path, *values: str) -> str:
 
 
 def manifest(helm: Path) -> str:
-    """Return the plain manifest, its objects in the order in which they can be applied."""
+    """Return the plain manifest, its objects in the order in which they can be applied.
+
+    The default queue is left out: one file cannot hold a kind and an object of it.
+    """
     objects = yaml.safe_load_all(render(helm, "namespace.create=true"))
-    return _HEAD + yaml.safe_dump_all(in_order(o for o in objects if o), sort_keys=False, width=100)
-
-
-def admission_manifest(helm: Path) -> str:
-    """Return the manifest of the webhook for shares alone, to be applied beside the other."""
-    objects = yaml.safe_load_all(render(helm, "admission.enabled=true"))
-    own = [o for o in objects if o and ADMISSION in o["metadata"]["name"]]
-    own += [configuration()]
-    return _ADMISSION_HEAD + yaml.safe_dump_all(in_order(own), sort_keys=False, width=100)
+    applied = (one for one in objects if one and one["kind"] != QUEUES.kind)
+    return _HEAD + yaml.safe_dump_all(in_order(applied), sort_keys=False, width=100)
 
 
 _ORDER: Final = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole")
@@ -146,7 +158,6 @@ def main() -> int:
         print("manifests: deploy/lockstep.yaml is rendered by Helm: run `make helm` first")
         return 1
     MANIFEST.write_text(manifest(helm))
-    SHARES_MANIFEST.write_text(admission_manifest(helm))
     return 0
 
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tools.protos.generate import shorten
+
 HERE: Final = Path(__file__).parent
 TARGET: Final = HERE.parents[1] / "src/lockstep/serve/wire"
 
@@ -19,6 +21,7 @@ def main() -> int:
     command = [sys.executable, "-m", "grpc_tools.protoc", "-I", str(HERE)]
     outputs = [f"--python_out={TARGET}", f"--pyi_out={TARGET}"]
     subprocess.run([*command, *outputs, "open_inference.proto"], cwd=HERE, check=True)
+    shorten(TARGET / "open_inference_pb2.py")
     return 0
 
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.unit.apiserver.answering import COMPARABLE, OURS  # noqa: E402 - found next to the tests, which use it too
+from tests.support.recorded_answers import COMPARABLE, OURS  # noqa: E402 - found next to the tests, which use it too
 
 
 def main(arguments: list[str]) -> int:

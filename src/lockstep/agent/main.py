@@ -13,12 +13,12 @@ from typing import Final
 
 from lockstep.agent.node import Node, Part, Settings
 from lockstep.devices.core.model import Inventory
+from lockstep.devices.node_writer import NodeWriter, UsageWriter
 from lockstep.devices.slice_writer import SliceWriter
-from lockstep.devices.stating import NodeWriter, UsageWriter
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.endpoints import Endpoints
-from lockstep.kube.health import Health
+from lockstep.runtime.endpoints import Endpoints
+from lockstep.runtime.health import Health
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +89,11 @@ async def _contexts(node: Node) -> None:
 
 
 async def _hand_out(node: Node) -> None:
-    from lockstep.devices.kubelet.handing_out import HandingOut
+    from lockstep.devices.kubelet.gpu_manager import GpuManager
 
     assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
     await node.pods.wait_synced()
-    handing = HandingOut(
+    gpus = GpuManager(
         node.client,
         node.name,
         node.watch,
@@ -102,7 +102,7 @@ async def _hand_out(node: Node) -> None:
         cdi=node.settings.cdi,
         shares=node.settings.shares,
     )
-    await handing.run()
+    await gpus.run()
 
 
 async def _device_files(node: Node) -> None:
@@ -148,20 +148,23 @@ async def _signals(node: Node) -> None:
 async def _returning(node: Node) -> None:
     from lockstep.health.returning import ReturnPart
 
-    await ReturnPart(node.client, node.name, node.settings.reset_hook).run()
+    hook, watch = node.settings.reset_hook, node.watch
+    await ReturnPart(node.client, node.name, hook, watch.cleared, watch.fence).run()
 
 
 def _readings(node: Node) -> dict[str, dict[str, float]]:
     """Return what counters and states of this node's devices are now, by device."""
+    from lockstep.devices import xids
     from lockstep.health import signals
 
-    found = {f"gpu/{card.index}": dict(one.values) for card, one in node.watch.samples()}
+    found = {
+        f"gpu/{card.index}": dict(one.values)
+        for card, one in node.watch.samples()
+        if one.values.keys() - xids.KEYS
+    }
     for port in node.watch.inventory.ports:
         found[f"nic/{port.index}"] = signals.port_counters(port.name, port.interfaces)
-    here = signals.descriptors()
-    if any(card.nvswitch for card in node.watch.inventory.cards):
-        here |= signals.fabric_manager()
-    return {**found, "": here}
+    return {**found, "": signals.descriptors()}
 
 
 def _expected(node: Node) -> dict[str, str]:

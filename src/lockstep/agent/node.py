@@ -14,9 +14,10 @@ from lockstep.devices.sharing.accounts import Accounts
 from lockstep.devices.sharing.core.exposition import exposition
 from lockstep.devices.sharing.granting import Granter
 from lockstep.devices.watching import Watch
+from lockstep.devices.xids import Xids
 from lockstep.kube.client import Client
-from lockstep.kube.endpoints import Ports
 from lockstep.kube.informer import Informer
+from lockstep.runtime.endpoints import Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Node:
     def __init__(self, client: Client, settings: Settings) -> None:
         self.client, self.settings = client, settings
         self.name = settings.node
-        self.watch = Watch()
+        self.watch = Watch(xids=Xids(_kept(settings)))
         self.pods: Informer[Pod] = _pods(client, settings.node)
         self.granter = Granter(settings.shares) if settings.shares else None
         self.accounts = Accounts()
@@ -60,6 +61,11 @@ class Node:
         if self.granter is None:
             return nics
         return nics + exposition(self.accounts.with_recent(self.granter.uses()))
+
+
+def _kept(settings: Settings) -> Path | None:
+    """Return the file that keeps the Xids of cards; it lies beside the shares."""
+    return settings.shares.with_name("lockstep-xids.json") if settings.shares else None
 
 
 def _pods(client: Client, node: str) -> Informer[Pod]:

@@ -8,9 +8,11 @@ import time
 from typing import Final
 
 from lockstep.agent.node import Node
-from lockstep.api.core import NODES
+from lockstep.api.core import NODES, Pod
 from lockstep.api.node_health import Finding
 from lockstep.devices.sharing.accounts import metered
+from lockstep.devices.sharing.core.exposition import Key, Use
+from lockstep.devices.sharing.core.gaps import NOT_HELD, Gap, gaps
 from lockstep.devices.sharing.core.unmetered import Seen, Unmetered
 from lockstep.health.writing import add
 from lockstep.kube.errors import ApiError, Conflict, NotFound
@@ -28,7 +30,8 @@ class UnmeteredPart:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._unmetered = Unmetered()
-        self._before: tuple[dict[str, int], float] = ({}, 0.0)
+        self._before: tuple[dict[Key, Use], float] = ({}, 0.0)
+        self._told: set[tuple[str, ...]] = set()
         self._recorder = Recorder(node.client, "agent")
 
     async def run(self) -> None:
@@ -44,8 +47,12 @@ class UnmeteredPart:
 
     def _seen(self, now: float) -> dict[str, Seen]:
         granter = self._node.granter
-        counted = metered(granter.uses()) if granter is not None else {}
-        (before, at), self._before = self._before, (counted, now)
+        uses = {one.key: one for one in granter.uses()} if granter is not None else {}
+        (last, at), self._before = self._before, (uses, now)
+        before, counted = metered(last.values()), metered(uses.values())
+        found = gaps(last, uses.values())
+        self._tell_pods(found)
+        gapped = {one.share[3] for one in found}
         busy = {
             card.uuid: sample.values["utilization"]
             for card, sample in self._node.watch.samples()
@@ -53,10 +60,26 @@ class UnmeteredPart:
         }
         passed = (now - at) * 1e7
         return {
-            uuid: Seen(busy[uuid], max(0, total - before[uuid]) / passed)
+            uuid: Seen(busy[uuid], max(0, total - before[uuid]) / passed, uuid in gapped)
             for uuid, total in counted.items()
             if uuid in before and uuid in busy
         }
+
+    def _tell_pods(self, found: list[Gap]) -> None:
+        """Tell each pod, once for each kind of gap, what the front cannot hold of its share."""
+        self._told = {one for one in self._told if self._pod(one[0], one[1]) is not None}
+        for gap in found:
+            namespace, name, container, _ = gap.share
+            pod = self._pod(namespace, name)
+            for kind, message in gap.messages.items():
+                if pod is None or (key := (namespace, name, container, kind)) in self._told:
+                    continue
+                self._told.add(key)
+                log.warning("pod %s/%s: %s", namespace, name, message)
+                self._recorder.event(pod, "Warning", NOT_HELD, message)
+
+    def _pod(self, namespace: str, name: str) -> Pod | None:
+        return self._node.pods.get(namespace, name) if self._node.pods.synced else None
 
     async def _tell(self, uuid: str, seen: Seen) -> None:
         index = next(c.index for c in self._node.watch.inventory.cards if c.uuid == uuid)

@@ -31,7 +31,7 @@ class DeviceAttribute(Wire, frozen=True):
 
     @property
     def value(self) -> int | bool | str | None:
-        """Return the value, whatever its form; a version as it is written."""
+        """Return the value in any of its forms; a version as it is written."""
         forms = (self.integer, self.boolean, self.string, self.version)
         return next((one for one in forms if one is not None), None)
 

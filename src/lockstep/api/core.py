@@ -346,6 +346,8 @@ BUDGETS = Resource(
     "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, PodDisruptionBudget
 )
 SERVICES = Resource("", "v1", "services", "Service", True, Service)
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject)
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", False, AnyObject)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, ConfigMap)
 CONTROLLER_REVISIONS = Resource(
     "apps", "v1", "controllerrevisions", "ControllerRevision", True, ControllerRevision

@@ -1,8 +1,8 @@
 """The admission policy that writes down who created a job, for clusters with Kubernetes 1.36.
 
 It does what the embedded API server does by itself: a new job or gang is told to be of the user who
-made the request, whatever it says of itself; Lockstep's own parts hand on what the job says; and no
-later change passes it to another user.
+made the request, and not the one that the object states; Lockstep's own parts hand on what the job
+says; and no later change passes it to another user.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ CACHE_NODE_LABEL = "lockstep.dev/cache-node"
 CAN_CACHE_LABEL = "lockstep.dev/data-cache"
 """On a node: it starts a data cache once a dataset wants one."""
 
+NO_VIEWS_ANNOTATION = "data.lockstep.dev/no-views"
+"""On a node: why its data cache can show no views, so that pods wait for whole datasets."""
 OWN_CACHE_ANNOTATION = "data.lockstep.dev/own-cache"
 """On a Dataset: it is cached without a runtime of its name, by as many nodes as need it."""
 QUOTA_ANNOTATION = "data.lockstep.dev/quota"
@@ -65,6 +67,9 @@ class CachePeer(Wire, frozen=True):
 
     node: Annotated[str, Meta(description="Name of the node.")]
     address: Annotated[str, Meta(description="Where its cache listens; empty until it does.")] = ""
+    certificate: Annotated[
+        str, Meta(description="SHA-256 of the certificate that it shows; empty without TLS.")
+    ] = ""
     whole: Annotated[bool, Meta(description="Whether it has all of the bound version.")] = False
 
 
@@ -169,15 +174,22 @@ class DatasetCacheStatus(Wire, frozen=True):
     ] = {}
     rate: Annotated[int, Meta(description="Bytes a second that come in now.")] = 0
     address: Annotated[str, Meta(description="Where the node's cache listens.")] = ""
+    certificate: Annotated[
+        str, Meta(description="SHA-256 of the certificate that it shows; empty without TLS.")
+    ] = ""
     view: Annotated[
-        str, Meta(description="File system of the version, whatever of it is on the node.")
+        str,
+        Meta(
+            description="File system of the version; it shows files that are not on the node yet."
+        ),
     ] = ""
     bound: Annotated[
         bool, Meta(description="Whether all files are here and stay: pods may have them directly.")
     ] = False
     targets: Annotated[dict[str, TargetStatus], Meta(description="By path.")] = {}
     rejected: Annotated[
-        list[str], Meta(description="Keys that cannot be files, with the reason; at most 20.")
+        list[str],
+        Meta(description="Keys that cannot be files, with the reason; 20, and how many more."),
     ] = []
 
     @property
@@ -199,9 +211,30 @@ class DatasetCache(Wire, frozen=True):
 DATASET_CACHES = Resource(GROUP, VERSION, "datasetcaches", "DatasetCache", True, DatasetCache)
 
 
+FETCHING = "is being fetched to this node"
+"""What a pod says while it waits for a dataset that comes."""
+
+
+def shown(cache: DatasetCache) -> tuple[str, str]:
+    """Return the directory of the node in which pods read a dataset, else why there is none.
+
+    It is that of the files where all are on the node and stay, else of the view.
+    """
+    status, dataset = cache.status, cache.spec.dataset
+    if status.version == cache.spec.version and (status.bound or status.view):
+        return (status.path if status.bound else status.view), ""
+    if status.phase == "Failed":
+        return "", f"dataset {dataset!r}: {status.reason}: {status.message}"
+    return "", f"dataset {dataset!r} {FETCHING}"
+
+
 def cache_name(dataset: str, node: str) -> str:
     """Return the name of what *node* keeps of *dataset*."""
     return f"{dataset}.{node}"[:253]
+
+
+NO_CACHE = "no"
+"""What that label says of a node without a data cache, to which the dataset cannot come."""
 
 
 def share_label(namespace: str, dataset: str) -> str:

@@ -100,7 +100,7 @@ RULES: dict[type, tuple[Rule, ...]] = {
 }
 
 # Lists whose items are told apart by a key, so that appliers can own single items. Tiers are not
-# among them: their order says something, and of two appliers' tiers it would be anybody's.
+# among them: their order says something, and merged tiers of two appliers would have none.
 LIST_KEYS: dict[type, str] = {
     Condition: "type",
     Role: "name",

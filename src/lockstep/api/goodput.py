@@ -10,7 +10,6 @@ from lockstep.api import timestamp
 from lockstep.api.wire import Wire
 
 GoodputCause = Literal["", "productive", "waiting", "starting", "restoring", "recomputing", "hung"]
-CAUSES: Final = ("productive", "waiting", "starting", "restoring", "recomputing", "hung")
 
 
 class Goodput(Wire, frozen=True):
@@ -25,8 +24,15 @@ class Goodput(Wire, frozen=True):
         dict[str, float], Meta(description="Seconds by cause, until the present one began.")
     ] = {}
     step: Annotated[
-        int, Meta(description="Steps finished when ranks last ended; up to there they are redone.")
+        int, Meta(description="Most steps finished when ranks ended; up to there they are redone.")
     ] = -1
+    lost: Annotated[
+        dict[str, int],
+        Meta(description="Steps that had to be done again, by what had ended the ranks."),
+    ] = {}
+    last: Annotated[int, Meta(description="Steps finished when ranks last ended.")] = -1
+    ended_by: Annotated[str, Meta(description="What ended them then, such as RanksAnew.")] = ""
+    counted: Annotated[int, Meta(description="Generation up to which lost steps are counted.")] = 0
 
 
 def spent(goodput: Goodput, now: float) -> dict[str, float]:
@@ -49,3 +55,26 @@ def in_words(goodput: Goodput, now: float) -> str:
     return f"{100 * seconds.get('productive', 0.0) / total:.0f} %" + (
         f" ({', '.join(parts)})" if parts else ""
     )
+
+
+_ENDED_BY: Final = {
+    "RanksAnew": "a rank that ended",
+    "Replacing": "a lost pod",
+    "Restarting": "failed pods",
+    "Disrupted": "pods taken away",
+    "Resized": "another size",
+    "RestartAsked": "a restart asked for",
+    "StorageAway": "storage that was away",
+    "Suspended": "suspension",
+}
+"""What ended the ranks, by the reason of the condition."""
+
+
+def lost_in_words(goodput: Goodput) -> str:
+    """Return the steps that were done again: ``62 steps (45 after a lost pod, 17 after ...)``."""
+    if not goodput.lost:
+        return ""
+    ordered = sorted(goodput.lost.items(), key=lambda one: (-one[1], one[0]))
+    parts = [f"{steps:,} after {_ENDED_BY.get(why, why)}" for why, steps in ordered]
+    total = sum(goodput.lost.values())
+    return f"{total:,} step{'' if total == 1 else 's'} ({', '.join(parts)})"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
 
@@ -60,6 +61,26 @@ class LabelSelector(Wire, frozen=True):
 
     match_labels: dict[str, str] = {}
     match_expressions: list[LabelSelectorRequirement] = []
+
+
+def owner_reference(obj: Any, resource: Resource[Any] | None = None) -> dict[str, Any]:
+    """Return the reference by which *obj* controls another object, and takes it along at its end.
+
+    *resource* says the kind of objects that do not say it themselves.
+    """
+    kind = obj if resource is None else resource
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": obj.metadata.name,
+        "uid": obj.metadata.uid,
+        "controller": True,
+    }
+
+
+def owned_by(obj: Any, owner: Any) -> bool:
+    """Return whether *owner* is among the owners of *obj*."""
+    return any(one.uid == owner.metadata.uid for one in obj.metadata.owner_references)
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:

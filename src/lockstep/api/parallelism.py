@@ -97,6 +97,3 @@ class Parallelism(Wire, frozen=True):
         return self.data is not None or any(
             getattr(self, field) > 1 for field in AXES.values() if field != "data"
         )
-
-
-NO_PARALLELISM: Final = Parallelism()

@@ -14,6 +14,8 @@ from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
 RUN_LABEL = "lockstep.dev/pipeline-run"
+KEPT_LOGS = "pipeline:{}"
+"""What nodes call a run whose pods are gone when they are asked for logs; no job is called so."""
 """On what a step makes: the run that it belongs to."""
 STEP_ANNOTATION = "lockstep.dev/step"
 """On what a step makes: the step's place in its run, as ``main.train``."""
@@ -94,7 +96,8 @@ class Task(Wire, frozen=True):
     ] = ""
     when: Annotated[str, Meta(description="Skipped unless this holds; CEL.")] = ""
     exit: Annotated[
-        bool, Meta(description="Runs whatever the tasks before it came to, also after a stop.")
+        bool,
+        Meta(description="Runs after the tasks before it, also if they failed or the run stopped."),
     ] = False
     may_fail: Annotated[bool, Meta(description="Its failure is not the graph's.")] = False
     loop: Loop | None = None
@@ -205,8 +208,7 @@ class ObjectStep(Wire, frozen=True):
         ),
     ] = "Create"
     success: Annotated[
-        str,
-        Meta(description="When the step has succeeded: CEL over `object`; by default by kind."),
+        str, Meta(description="When the step has succeeded: CEL over `object`; by default by kind.")
     ] = ""
     failure: Annotated[
         str, Meta(description="When it has failed: CEL over `object`; by default by kind.")

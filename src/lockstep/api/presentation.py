@@ -24,6 +24,7 @@ from lockstep.api.serving import ROUTERS, ROUTES
 from lockstep.api.team import TEAMS
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.usage_query import USAGE_QUERIES
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,14 @@ PRESENTATIONS = (
             ("Currency", "string", ".spec.currency"),
             ("GPU hour", "string", ".spec.prices[*].gpuHour"),
             ("Node hour", "string", ".spec.prices[*].nodeHour"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        USAGE_QUERIES,
+        (),
+        (
+            ("State", "string", ".status.state"),
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
     ),

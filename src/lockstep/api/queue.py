@@ -9,7 +9,7 @@ from msgspec import Meta
 from lockstep.api.containers import Quantity
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Strategy
-from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.quantity import NOT_NEGATIVE
 from lockstep.api.resource import Resource
@@ -45,11 +45,39 @@ class DefragmentationPolicy(Wire, frozen=True):
     ] = "1h"
 
 
+class AllowedUse(Wire, frozen=True):
+    """Who may use a queue beside the team that it belongs to."""
+
+    namespaces: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=63)]],
+        Meta(max_length=1000, description="Namespaces whose workloads may use it."),
+    ] = []
+    namespace_selector: Annotated[
+        LabelSelector | None,
+        Meta(description="Labels of namespaces whose workloads may use it; {} means all."),
+    ] = None
+    users: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=253)]],
+        Meta(max_length=1000, description="Users whose jobs and gangs may use it anywhere."),
+    ] = []
+    groups: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=253)]],
+        Meta(max_length=1000, description="Groups whose jobs and gangs may use it anywhere."),
+    ] = []
+
+
 class QueueSpec(Wire, frozen=True):
     """The share of a team or a purpose."""
 
     parent: Annotated[
         str | None, Meta(description="Queue that this one is part of; none for a top queue.")
+    ] = None
+    allowed: Annotated[
+        AllowedUse | None,
+        Meta(
+            description="Who may use the queue beside its team. When left out: its team alone, as "
+            "the label lockstep.dev/team says; without a team those of its parent; at the top all."
+        ),
     ] = None
     guaranteed: Annotated[
         dict[str, Amount],
@@ -174,7 +202,7 @@ class QueueStatus(Wire, frozen=True):
 
 
 class Queue(Wire, frozen=True):
-    """A queue; ``default`` is used by whatever names none."""
+    """A queue; workloads that name no queue use ``default``."""
 
     metadata: ObjectMeta
     spec: QueueSpec = QueueSpec()

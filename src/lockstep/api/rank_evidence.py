@@ -5,14 +5,11 @@ A launcher reports it, at most 4 KiB a rank; dumps of flight recorders are read 
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from lockstep.api.wire import Wire
-
-LONGEST_EVIDENCE: Final = 4096
-"""Bytes of one rank in a report."""
 
 Answers = Literal["unknown", "all", "trace", "none", "stopped"]
 """Of a rank's worker server: everything; its trace alone (the interpreter's lock is held); nothing;
@@ -39,6 +36,7 @@ class GroupSeen(Wire, frozen=True):
     enqueued: int
     completed: int
     ranks: Annotated[str, Meta(description="Members as 0-3,8; empty where not known.")] = ""
+    exchanged: Annotated[int, Meta(description="Sends and receives that it has begun.")] = 0
 
 
 class RankSeen(Wire, frozen=True):
@@ -50,6 +48,9 @@ class RankSeen(Wire, frozen=True):
     waiting: list[Work] = []
     frames: Annotated[str, Meta(description="Hash of the main thread's stack.")] = ""
     at: Annotated[str, Meta(description="Where the main thread is: file, line and function.")] = ""
+    inside: Annotated[
+        str, Meta(description="The function of torch.distributed that the main thread is in.")
+    ] = ""
     node: str = ""
 
 

@@ -53,11 +53,6 @@ class LabelMatch:
         """Whether every object matches."""
         return not self.requirements and not self.nothing
 
-    @property
-    def equal(self) -> Mapping[str, str]:
-        """Labels that each match must have with these values; an index can narrow by them."""
-        return dict(self._equal)
-
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether an object with these labels matches."""
         if self.nothing:

@@ -35,7 +35,7 @@ class HoldQueue(Wire, frozen=True):
 
 
 class Match(Wire, frozen=True):
-    """Which requests one revision gets, whatever the weights say."""
+    """Which requests one revision gets regardless of the weights."""
 
     revision: Annotated[str, Meta(description="Revision that gets them.")]
     header: Annotated[str, Meta(description="Header that they bear.")] = ""

@@ -16,7 +16,7 @@ NOT_BEFORE = ", not before "
 
 
 class Start(NamedTuple):
-    """When it is to start, or why nobody can tell."""
+    """When it is to start, or why that is not known."""
 
     at: str | None = None
     why: str = ""

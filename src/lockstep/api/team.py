@@ -106,6 +106,13 @@ class TeamSpec(Wire, frozen=True):
             description="Isolated lets only pods of the team's own namespaces connect to its pods."
         ),
     ] = "Open"
+    pod_security: Annotated[
+        Literal["Privileged", "Baseline", "Restricted"] | None,
+        Meta(
+            description="Pod Security Standard that its pods must meet; isolation by network needs "
+            "Baseline, or pods use their node's network. As the cluster has it when left out."
+        ),
+    ] = None
     deletion: Annotated[
         Literal["Keep", "Delete"],
         Meta(description="What becomes of the namespaces and their data when the team is deleted."),

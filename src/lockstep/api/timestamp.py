@@ -41,7 +41,7 @@ def parse(text: str) -> float:
 
 
 def read(text: str | None) -> float | None:
-    """Return the Unix time of what anybody may have written; None where it is no time."""
+    """Return the Unix time that a text from outside states; None where it is no time."""
     try:
         return parse(text) if text else None
     except ValueError:

@@ -8,10 +8,12 @@ from msgspec import Meta
 
 from lockstep.api.alignment import AlignmentWish
 from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
+from lockstep.api.code import Code
 from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.goodput import Goodput
+from lockstep.api.job_history import History
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
@@ -254,6 +256,10 @@ class TrainingJobSpec(Wire, frozen=True):
             "first start until the job is deleted.",
         ),
     ] = ""
+    code: Annotated[
+        Code | None,
+        Meta(description="The directory that it was submitted from, which its pods run in."),
+    ] = None
     launcher: Annotated[
         Literal["Auto", "None"],
         Meta(
@@ -354,6 +360,7 @@ class TrainingJobStatus(Wire, frozen=True):
     ] = False
     last_error: LastError | None = None
     goodput: Goodput = Goodput()
+    history: History = History()
     seats: Seats | None = None
     diagnosis: Annotated[
         Diagnosis | None, Meta(description="What was the matter when it last failed.")

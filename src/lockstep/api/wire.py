@@ -24,8 +24,8 @@ class Wire(
     A view names only the fields that Lockstep reads; unknown fields are skipped while decoding,
     which is what makes it an order of magnitude faster than a full model. Views are trees, so
     the garbage collector need not track them (``gc=False``). Subclasses repeat ``frozen=True``,
-    which type checkers want to see. Never write a view of somebody
-    else's kind back whole: the fields that it does not name would be lost. Patch instead.
+    which type checkers want to see. Never write a view of a foreign
+    kind back whole: the fields that it does not name would be lost. Patch instead.
     """
 
 

@@ -10,8 +10,10 @@ from lockstep.api import names, team_images
 from lockstep.api.devices import Device
 from lockstep.apiserver import status
 from lockstep.apiserver.addresses import carry_over
+from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.builtin.rules.others import SYSTEM_PRIORITIES
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.queue_use import QueueUse
 from lockstep.apiserver.schema.causes import Cause, Reason
 from lockstep.apiserver.store import Key, Record, Store
 from lockstep.compat.shares.settings import SETTINGS_MAP, Settings, settings
@@ -30,10 +32,11 @@ class Admission:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._queues = QueueUse(store)
         self._priorities: dict[str, tuple[Record, int, str]] = {}
 
-    def create(self, served: Served, namespace: str, obj: Json) -> None:
-        """Admit *obj*, filling in what follows from other objects.
+    def create(self, served: Served, namespace: str, obj: Json, user: User | None) -> None:
+        """Admit *obj*, filling in what follows from other objects; *user* is None for the server.
 
         Raises:
             StatusError: when it may not be created there.
@@ -44,9 +47,14 @@ class Admission:
             self._translate_shares(obj)
             self._require_images(obj)
             self._complete_pod(obj)
+        self._queues.fill_in(served, namespace, obj)
+        self._queues.require(served, namespace, obj, None, user)
 
-    def change(self, served: Served, new: Json, old: Json) -> None:
+    def change(self, served: Served, new: Json, old: Json, user: User | None) -> None:
         """Admit *new* in the place of *old*: what creation has worked out stays as it is."""
+        namespace = old["metadata"].get("namespace") or ""
+        self._queues.fill_in(served, namespace, new)
+        self._queues.require(served, namespace, new, old, user)
         if served.storage == "services":
             carry_over(new, old)
         if served.storage == "pods":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import msgspec
@@ -55,7 +54,6 @@ _DURATION = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|\u00b5s|\u03bc
 _PARTS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
 Answer = Response | Stream | Tunnel
-Handle = Callable[[Call], Awaitable[Answer]]
 
 
 class Api:

@@ -88,7 +88,7 @@ def _read(text: str | None) -> Any:
     try:
         return json.loads(text) if text else None
     except ValueError:
-        return None  # written by somebody else; Kubernetes passes over it as well
+        return None  # another client wrote it; Kubernetes passes over it as well
 
 
 def _own_annotations(obj: Json) -> dict[str, str]:

@@ -31,8 +31,8 @@ _OPTIONS = WriteOptions(manager="kube-apiserver", validation="Ignore")
 async def create_missing(objects: Objects) -> None:
     """Create the namespaces, roles and bindings that every cluster has, where they are missing.
 
-    A role that is there gets the rules that it lacks, and keeps those that it has: somebody may
-    have added some on purpose.
+    A role that is there gets the rules that it lacks, and keeps those that it has: an administrator
+    may have added some on purpose.
     """
     wanted: list[tuple[str, str, Json]] = [
         ("", "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

@@ -225,7 +225,7 @@ def _limit() -> None:
     pages = int(_statm().split()[0])
     most = pages * resource.getpagesize() + _MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    # Its default action ends the process, whatever that is doing.
+    # Its default action ends the process in the middle of its work.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
 

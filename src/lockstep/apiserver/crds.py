@@ -71,7 +71,7 @@ def _metadata_of(*, namespaced: bool) -> Validate:
     def validate(new: Json, old: Json | None) -> list[Cause]:
         before = None if old is None else old.get("metadata") or {}
         meta = new.get("metadata") or {}
-        return validate_metadata(meta, before, namespaced=namespaced, name=dns_subdomain)
+        return [*validate_metadata(meta, before, namespaced=namespaced, name=dns_subdomain)]
 
     return validate
 

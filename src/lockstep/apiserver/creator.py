@@ -18,10 +18,15 @@ _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 
 
 def sign(served: Served, user: User, obj: Json) -> None:
-    """Write into a new job or gang that *user* created it, whatever it says itself."""
-    if _signed(served) and user.name not in _PARTS and not user.name.startswith(_OWN):
+    """Write into a new job or gang that *user* created it; what it states itself is replaced."""
+    if _signed(served) and not is_part(user):
         meta = obj.setdefault("metadata", {})
         meta["annotations"] = {**(meta.get("annotations") or {}), CREATOR_ANNOTATION: user.name}
+
+
+def is_part(user: User) -> bool:
+    """Tell whether a user is one of Lockstep's own parts."""
+    return user.name in _PARTS or user.name.startswith(_OWN)
 
 
 def keep(served: Served, new: Json, old: Json) -> None:

@@ -44,7 +44,8 @@ def verdict(budget: Json, pod: Json, protected: Sequence[Json]) -> Verdict:
     desired = _desired(spec, len(alive))
     if is_healthy(pod):
         return Verdict(healthy - 1 >= desired, desired, healthy)
-    # What is not ready serves nobody, but it may be about to: the budget must be kept already.
+    # A pod that is not ready takes no requests, but may be about to: the budget must be kept
+    # already.
     lenient = spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
     return Verdict(lenient or healthy >= desired, desired, healthy)
 

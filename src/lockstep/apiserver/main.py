@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,8 +35,6 @@ from lockstep.apiserver.store import Store
 from lockstep.apiserver.watch import Hub
 from lockstep.http.server import HttpServer, tls_context
 from lockstep.keys.files import private_directory
-
-logger = logging.getLogger(__name__)
 
 
 async def run(

@@ -59,7 +59,7 @@ _uids = _Uids()
 def begin(obj: Json, kind: Kind, namespace: str, now: float) -> None:
     """Write the metadata of an object that is about to be created.
 
-    A generation that nobody counts is the client's to say.
+    Where the server does not count generations, the client states its own.
     """
     meta = obj["metadata"]
     for name in (*_OURS, "resourceVersion"):

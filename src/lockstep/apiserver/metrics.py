@@ -29,7 +29,7 @@ class Metrics:
 
     def expose(self) -> bytes:
         """Return everything in Prometheus' text format."""
-        # Nobody else needs the library, and it takes its time to load.
+        # Nothing else needs the library, and it is slow to load.
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry()

@@ -12,23 +12,24 @@ import msgspec
 from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.addresses import ServiceAddresses
 from lockstep.apiserver.admission import Admission
+from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.budget import draw
 from lockstep.apiserver.builtin.rules.metadata import immutable
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.creator import keep
 from lockstep.apiserver.deletion import Deletion, Outcome, is_held, plan_deletion
-from lockstep.apiserver.isolation import isolate, require_gentle
 from lockstep.apiserver.limits.guard import LimitGuard
 from lockstep.apiserver.preparation import begin, claim, complete, read_fields, validate
 from lockstep.apiserver.store import Key, Record, Store
+from lockstep.apiserver.subresource_fields import isolate, require_gentle
 
 Json = dict[str, Any]
 Mutate = Callable[[Json], Json]
 
 _encode = msgspec.json.Encoder().encode
 _GENERATE_ATTEMPTS = 8
-# What is written through these, the server itself writes: nobody owns it.
+# What is written through these, the server itself writes: it has no field manager.
 _UNCLAIMED = frozenset({"binding", "eviction"})
 
 
@@ -42,6 +43,8 @@ class WriteOptions:
     force: bool = False
     patches: bool = False
     """Whether it is a patch, which cannot mean another object than the one there is."""
+    user: User | None = None
+    """Who asks; None for the server's own controllers."""
 
 
 class Result(NamedTuple):
@@ -121,7 +124,7 @@ class Objects:
         complete(served, obj, None)
         if not applied:
             claim(served, obj, None, manager=options.manager, now=now)
-        self._admission.create(served, namespace, obj)
+        self._admission.create(served, namespace, obj, options.user)
         if served.storage == "pods":
             self.limits.fill_in(namespace, obj)
         begin(served, obj)
@@ -214,7 +217,7 @@ class Objects:
         complete(served, new, old)
         if not (draft.applied or draft.subresource in _UNCLAIMED):
             self._claim(draft, sent, now)
-        self._admission.change(served, new, old)
+        self._admission.change(served, new, old, draft.options.user)
         if draft.subresource in ("", "resize"):
             self.limits.check(served, draft.key.namespace, new, old)
         if draft.subresource in ("ephemeralcontainers", "resize"):

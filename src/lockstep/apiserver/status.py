@@ -82,7 +82,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def unauthorized() -> StatusError:
-    """Say that nobody is known by these credentials."""
+    """Say that these credentials belong to no known user."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from lockstep.cli import kinds
-from lockstep.cli.connect import Target, run
-from lockstep.cli.failure import BadInput
-from lockstep.cli.options import Context, Kubeconfig, Namespace, OneNamed, Output
-from lockstep.cli.output import Format, encode, print_lines, structured
-from lockstep.cli.usage import usage
+from lockstep.cli.app import App
+from lockstep.cli.completion import OneNamed
+from lockstep.cli.connect import run
+from lockstep.cli.failure import BadInput, usage
+from lockstep.cli.options import Namespaced, Output
+from lockstep.cli.output import Format, show
 
 if TYPE_CHECKING:
     from lockstep.cli.advising import Told
     from lockstep.insight.advice.judge import Verdict
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 MOST_STEPS = 500
 
@@ -28,20 +27,15 @@ def advise(
     name: OneNamed,
     *,
     prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove", help="Run short clones of the job, each with one thing altered, as proof."
-        ),
+        bool, "--prove", "Run short clones of the job, each with one thing altered, as proof."
     ] = False,
-    experiments: Annotated[int, typer.Option(help="With --prove: causes to try, at most.")] = 2,
-    steps: Annotated[int, typer.Option(help="With --prove: steps of a clone.")] = 40,
+    experiments: Annotated[int, "With --prove: causes to try, at most."] = 2,
+    steps: Annotated[int, "With --prove: steps of a clone."] = 40,
     patience: Annotated[
-        float, typer.Option(help="Seconds to wait for the job's first steps, or for a clone.")
+        float, "Seconds to wait for the job's first steps, or for a clone."
     ] = 120.0,
     output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Namespaced,
 ) -> None:
     """Say why a job is slow, what that costs a day, which line it is, and what to change.
 
@@ -65,11 +59,8 @@ def advise(
     from lockstep.cli import advising
 
     asked = advising.Asked(wanted.name, prove, experiments, steps, patience)
-    told = run(Target(kubeconfig, context, namespace), lambda s: advising.advise(s, asked))
-    if structured(output):
-        print(encode(tree(told), output), end="")
-        return
-    print_lines(list(lines(told)))
+    told = run(target, lambda s: advising.advise(s, asked))
+    show(tree(told), lines(told), output)
 
 
 def tree(told: Told) -> dict[str, Any]:

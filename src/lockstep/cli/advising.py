@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lockstep.api.core import CONFIG_MAPS, LEASES, NODES, PODS, PRIORITY_CLASSES, Pod
-from lockstep.api.device_usage import DEVICE_USAGES, GpuUsage
+from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.names import JOB_LABEL, REPORT_ANNOTATION
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.probes import Sheet
@@ -128,7 +128,7 @@ async def _gpus(session: Session, pods: list[Pod]) -> Gpu:
         busy=_mean([one.utilization for one in cards]),
         sm=_mean([one.sm_active for one in cards]),
         tensor=_mean([one.tensor_active for one in cards]),
-        memory=_memory(cards),
+        memory=sum(one.memory_used / max(1, one.memory) for one in cards) / len(cards),
         neighbours=len({pod for one in cards for pod in one.pods} - names),
     )
 
@@ -136,10 +136,6 @@ async def _gpus(session: Session, pods: list[Pod]) -> Gpu:
 def _mean(percents: list[int | None] | list[int]) -> float | None:
     known = [one for one in percents if one is not None]
     return sum(known) / len(known) / 100 if known else None
-
-
-def _memory(cards: list[GpuUsage]) -> float:
-    return sum(one.memory_used / max(1, one.memory) for one in cards) / len(cards)
 
 
 async def _price(session: Session, pods: list[Pod]) -> tuple[str, float | None]:

@@ -2,95 +2,67 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
+from lockstep.cli.app import App
 from lockstep.cli.failure import BadInput
 from lockstep.cli.foreground import announce, serve
-from lockstep.cli.options import Kubeconfig, Leashed, Verbose
-from lockstep.cli.output import Format, print_objects
+from lockstep.cli.output import Format, note, print_lines, print_objects
+from lockstep.cli.part_options import Beyond, Running
+from lockstep.cli.target import Kubeconfig
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 METRICS_PORT = 9400
 """Where dcgm-exporter is scraped too."""
 
 
-class CompatName(StrEnum):
-    """Whose metrics ours look like."""
-
-    NONE = ""
-    DCGM3 = "dcgm3"
-    DCGM46 = "dcgm4.6"
-
-
 @app.command()
 def agent(
     *,
-    once: Annotated[bool, typer.Option("--once", help="Print the devices and end.")] = False,
-    output: Annotated[Format, typer.Option("--output", "-o", help="json or yaml.")] = Format.JSON,
-    root: Annotated[
-        Path, typer.Option(help="With --once: a directory with another machine's sys and proc.")
-    ] = Path("/"),
+    once: Annotated[bool, "--once", "Print the devices and end."] = False,
+    output: Annotated[Format, "--output", "-o", "json or yaml."] = Format.JSON,
+    root: Annotated[Path, "With --once: a directory with another machine's sys and proc."] = Path(
+        "/"
+    ),
     kubeconfig: Kubeconfig = None,
-    node: Annotated[
-        str | None, typer.Option(help="Name of the node; the host's name by default.")
-    ] = None,
+    node: Annotated[str | None, "Name of the node; the host's name by default."] = None,
     metrics_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Serve metrics on this port of loopback.")
+        int, range(65536), "Serve metrics on this port of loopback."
     ] = METRICS_PORT,
-    any_port: Annotated[
-        bool, typer.Option("--any-port", help="Take a free port where that one is taken.")
-    ] = False,
-    probe_port: Annotated[
-        int | None, typer.Option(help="Answer /healthz and /readyz on this port of every address.")
-    ] = None,
-    secure_metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            help="Serve metrics over TLS on this port of every address, to whom the API server "
-            "lets get the URL /metrics."
-        ),
-    ] = None,
-    metrics_certificate: Annotated[
-        Path | None,
-        typer.Option(help="Directory with tls.crt and tls.key for them; an own one by default."),
-    ] = None,
+    any_port: Annotated[bool, "--any-port", "Take a free port where that one is taken."] = False,
+    endpoints: Beyond,
     kubelet: Annotated[
-        Path | None,
-        typer.Option(help="Hand devices out through the kubelet with this directory."),
+        Path | None, "Hand devices out through the kubelet with this directory."
     ] = None,
     cdi: Annotated[
-        Path | None,
-        typer.Option(help="Write CDI specifications of claims here; /var/run/cdi by default."),
+        Path | None, "Write CDI specifications of claims here; /var/run/cdi by default."
     ] = None,
     shares: Annotated[
         Path | None,
-        typer.Option(
-            help="Grant the shares of GPUs that this node's containers have here; below the "
-            "kubelet's directory where there is one."
-        ),
+        "Grant the shares of GPUs that this node's containers have here; below the "
+        "kubelet's directory where there is one.",
     ] = None,
     kernel_log: Annotated[
-        Path | None,
-        typer.Option(help="Read the kernel's messages here; /dev/kmsg where it may be read."),
+        Path | None, "Read the kernel's messages here; /dev/kmsg where it may be read."
     ] = None,
     reset_hook: Annotated[
         Path | None,
-        typer.Option(
-            help="Program that resets the device that is its argument (gpu/3; empty: the node), "
-            "where a HealthPolicy asks for it."
-        ),
+        "Program that resets the device that is its argument (gpu/3; empty: the node), "
+        "where a HealthPolicy asks for it.",
     ] = None,
     compat: Annotated[
-        CompatName,
-        typer.Option(help="dcgm3 writes the label Hostname, dcgm4.6 the names of DCGM 4.6."),
-    ] = CompatName.NONE,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+        Literal["", "dcgm3", "dcgm4.6"],
+        "dcgm3 writes the label Hostname, dcgm4.6 the names of DCGM 4.6.",
+    ] = "",
+    lay_front: Annotated[
+        Path | None,
+        "DIRECTORY",
+        "Lay the front that holds shares of GPUs there, for containers of the node, and end.",
+    ] = None,
+    how: Running,
 ) -> None:
     """Find this node's devices, hand them out and say what they do.
 
@@ -102,20 +74,22 @@ def agent(
     if once:
         _print(root, output)
         return
+    if lay_front is not None:
+        _lay(lay_front)
+        return
     if root != Path("/"):
         raise BadInput("--root is for --once alone: an agent runs on its own machine")
     from lockstep.agent.main import run
     from lockstep.agent.node import Settings
     from lockstep.health.kernel_log import readable
-    from lockstep.kube.endpoints import Ports
     from lockstep.kube.listener import free_or
     from lockstep.nodes.process.machine_info import node_name
 
     port = free_or(metrics_port) if any_port else metrics_port
     settings = Settings(
         node_name(node),
-        Ports(port, probe_port, secure_metrics_port, metrics_certificate),
-        compat.value,
+        replace(endpoints, metrics_port=port).ports(),
+        compat,
         kubelet,
         shares or (kubelet / "lockstep-shares" if kubelet else None),
         kernel_log or readable(),
@@ -123,7 +97,20 @@ def agent(
         cdi,
     )
     part = run(kubeconfig=kubeconfig, settings=settings, ready=announce)
-    serve(part, leashed=leashed, verbose=verbose)
+    serve(part, how)
+
+
+def _lay(directory: Path) -> None:
+    from lockstep.devices.sharing import front
+
+    laid = front.lay(directory)
+    if laid is None:
+        note(
+            "this installation has no front: shares of GPUs are not held on this node; build it "
+            "with `make -C native front`"
+        )
+        return
+    print_lines([f"the front is in {laid}"])
 
 
 def _print(root: Path, output: Format) -> None:

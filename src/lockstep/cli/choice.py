@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 from lockstep.api import duration
 from lockstep.cli.failure import BadInput
-from lockstep.cli.views.nodes import natural
-from lockstep.cli.views.table import Table
+from lockstep.cli.views.table import Table, natural
 
 Json = dict[str, Any]
 PHASE_COLUMNS = ("phase", "state", "status")
@@ -21,18 +18,10 @@ PHASE_COLUMNS = ("phase", "state", "status")
 class Choice:
     """The options of lists that choose among what there is."""
 
-    selector: Annotated[
-        str, typer.Option("--selector", "-l", help="Only objects with these labels.")
-    ] = ""
-    phase: Annotated[
-        str,
-        typer.Option(metavar="PHASE,...", help="Only in one of these phases: Running,Pending."),
-    ] = ""
-    sort: Annotated[
-        str,
-        typer.Option("--sort", "--sort-by", metavar="COLUMN", help="Order rows by a column: age."),
-    ] = ""
-    reverse: Annotated[bool, typer.Option("--reverse", help="The last row first.")] = False
+    selector: Annotated[str, "--selector", "-l", "Only objects with these labels."] = ""
+    phase: Annotated[str, "PHASE,...", "Only in one of these phases: Running,Pending."] = ""
+    sort: Annotated[str, "--sort", "--sort-by", "COLUMN", "Order rows by a column: age."] = ""
+    reverse: Annotated[bool, "--reverse", "The last row first."] = False
 
     def phases(self) -> set[str]:
         """Return the phases that are chosen, in lower case; none means all."""

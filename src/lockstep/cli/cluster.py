@@ -2,55 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lockstep.cli import cluster_hosts
-from lockstep.cli.connect import Target, run
-from lockstep.cli.options import Context, Kubeconfig, Output
-from lockstep.cli.output import Format, encode, print_lines, structured
+from lockstep.cli.app import App
+from lockstep.cli.connect import run
+from lockstep.cli.options import Cluster, Output
+from lockstep.cli.output import Format, encode, print_lines, show, structured
 
-app = typer.Typer(help="Set Lockstep up on a cluster.", rich_markup_mode=None)
-
-
-@app.callback()
-def _cluster() -> None:
-    """Set Lockstep up on a cluster."""
-
-
-app.command()(cluster_hosts.create)
-app.command(hidden=True)(cluster_hosts.admit)
+app = App("Set Lockstep up on a cluster.")
 
 
 @app.command()
 def install(
     *,
-    image: Annotated[
-        str | None, typer.Option(help="The image of Lockstep: registry.example.org/lockstep:1.")
-    ] = None,
+    image: Annotated[str | None, "The image of Lockstep: registry.example.org/lockstep:1."] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what each node is, and change nothing.")
+        bool, "--dry-run", "Say what cluster and nodes lack, and change nothing."
     ] = False,
     taint: Annotated[
         bool,
-        typer.Option(
-            "--taint",
-            help="Keep pods that ask for no card off the nodes with cards. The cluster needs the "
-            "admission plugin ExtendedResourceToleration.",
-        ),
+        "--taint",
+        "Keep pods that ask for no card off the nodes with cards. The cluster needs the "
+        "admission plugin ExtendedResourceToleration.",
     ] = False,
     check: Annotated[
-        bool,
-        typer.Option(help="Measure the network between nodes with RDMA, where there are two."),
+        bool, "Measure the network between nodes with RDMA, where there are two."
     ] = True,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Take Lockstep off; its kinds and their objects stay.")
+        bool, "--remove", "Take Lockstep off; its kinds and their objects stay."
     ] = False,
     output: Output = Format.TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Cluster,
 ) -> None:
     """Install Lockstep: kinds, rights, parts, and the node agent where it has something to do.
 
@@ -67,11 +54,16 @@ def install(
     """
     from lockstep.cli import cluster_install as work
 
-    target = Target(kubeconfig, context)
     if remove:
         print_lines(f"{one} deleted" for one in run(target, work.remove))
         return
     if dry_run:
+        from lockstep.cli.cluster_lacks import lacks, look
+        from lockstep.cli.cluster_lacks import told as as_lines
+
+        findings = list(lacks(run(target, look)))
+        if not structured(output):
+            print_lines(["the cluster", *as_lines(findings)])
         found = run(target, work.profiles)
     else:
         found = run(target, lambda session: work.install(session, image, taint))
@@ -87,3 +79,72 @@ def install(
         from lockstep.cli.views.network import check_lines
 
         print_lines(check_lines(proven))
+
+
+@app.command()
+def create(
+    *,
+    hosts: Annotated[Path, "FILE", "The hosts, and how to reach each."],
+    access: Annotated[Path, "FILE", "Where the administrator's kubeconfig is written."] = Path(
+        "lockstep.kubeconfig"
+    ),
+    remove: Annotated[
+        bool, "--remove", "Take Lockstep off the hosts: services, jobs, objects and files."
+    ] = False,
+    output: Output = Format.TABLE,
+) -> None:
+    """Make a cluster from bare hosts over ssh: control plane, nodes and their agents.
+
+    The first host of the file gets the control plane; all of them run pods. What is done already
+    is left as it is, so a run that broke off, or a longer file, is taken up by running it again.
+    A host's key must be in known_hosts or in the file.
+
+    \b
+    Examples:
+      lockstep cluster create --hosts hosts.yaml
+      KUBECONFIG=lockstep.kubeconfig lockstep list nodes
+      lockstep cluster create --hosts hosts.yaml --remove
+    """
+    import asyncio
+
+    from lockstep import __version__
+    from lockstep.cli.hosts import create as work
+    from lockstep.cli.hosts.file import read
+
+    site = read(hosts)
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    if remove:
+        asyncio.run(work.remove(site, say))
+        return
+    done = asyncio.run(work.create(site, access, __version__, say))
+    place = access.absolute()
+    lines = [*(f"{name}: ready" for name in done), f"export KUBECONFIG={place}"]
+    show({"kubeconfig": str(place), "hosts": done}, lines, output)
+
+
+@app.command(hidden=True)
+def admit(
+    name: Annotated[str, "The node's name."],
+    *,
+    address: Annotated[str, "Where the API server reaches it."],
+    data: Annotated[Path, "The control plane's data directory."],
+) -> None:
+    """Print the credentials with which another machine becomes a node, as JSON with its files.
+
+    Example: lockstep cluster admit gpu-2 --address 10.0.0.2 --data /var/lib/lockstep/cluster
+    """
+    import json
+
+    from lockstep.apiserver.auth.pki import Pki
+    from lockstep.cli.failure import BadInput
+
+    parts = ("process-node", "agent")
+    kept = {f"{part}.kubeconfig": data / "kubeconfigs" / f"{part}.kubeconfig" for part in parts}
+    if not (data / "pki" / "ca.crt").exists():
+        raise BadInput(f"{data} is no directory of a control plane", "see `lockstep up --data`")
+    pair = Pki(data / "pki").node(name, address)
+    files = {**kept, "node.crt": pair.certificate, "node.key": pair.key}
+    typer.echo(json.dumps({one: path.read_text() for one, path in files.items()}))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from lockstep.api.core import NODES, Node, Taint
-from lockstep.api.names import SYSTEM_NAMESPACE
-from lockstep.api.permissions.parts import PERMISSIONS
-from lockstep.api.permissions.rules import METRICS
+from lockstep.api.core import NODES, AnyObject, Node, Taint
+from lockstep.api.dataset_cache import CAN_CACHE_LABEL
+from lockstep.api.queue import QUEUES
+from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session
-from lockstep.cli.sending import find_resource
+from lockstep.cli.served_kinds import find_resource
 from lockstep.devices.core.profiles import (
-    AGENT_LABEL,
     PROFILE_LABEL,
     RDMA_LABEL,
     TAINTED,
@@ -23,12 +22,18 @@ from lockstep.devices.core.profiles import (
     profile,
 )
 from lockstep.kube.client import Patch
-from lockstep.kube.errors import NotFound
+from lockstep.kube.errors import AlreadyExists, NotFound
 
 Json = dict[str, Any]
 MANAGER: Final = "lockstep-install"
-AGENT: Final = "lockstep-agent"
-KUBELET: Final = "/var/lib/kubelet"
+STORAGE_CLASSES: Final = Resource(
+    "storage.k8s.io", "v1", "storageclasses", "StorageClass", False, AnyObject
+)
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_QUEUE: Final = "default"
+KEPT: Final = ("CustomResourceDefinition", "Namespace", "PersistentVolumeClaim")
+"""Kinds that stay when Lockstep is taken off: objects of users, and the record of usage."""
+QUEUE_TRIES: Final = 20
 FEWEST: Final = 2
 SECONDS: Final = 0.2
 PEERS: Final = 4
@@ -36,79 +41,32 @@ PATIENCE: Final = 30.0
 """Seconds for an agent that was just installed to answer."""
 
 
-def everything(image: str | None) -> list[Json]:
-    """Return all objects in the order in which they are applied, the agent's last."""
+def everything(image: str | None, *, keep_records: bool = True) -> list[Json]:
+    """Return all objects of the manifest in the order in which they are applied.
+
+    Without *keep_records*, for a cluster that has no default class of storage, the record of usage
+    lies in its pod and goes with it.
+    """
     import yaml
 
-    from lockstep import __version__
+    from lockstep.cli.manifests import manifest
 
-    own = image or f"lockstep:{__version__}"
-    text = (files("lockstep.cli") / "cluster.yaml").read_text()
-    text = text.replace(f"image: lockstep:{__version__}\n", f"image: {own}\n")
-    objects = [one for one in yaml.safe_load_all(text) if one]
-    return [*objects, *agent(own)]
+    objects = [one for one in yaml.safe_load_all(manifest(image)) if one]
+    return objects if keep_records else list(_unrecorded(objects))
 
 
-def agent(image: str) -> list[Json]:
-    """Return the node agent's account, rights and DaemonSet."""
-    rights = PERMISSIONS["agent"]
-    meta = {"name": AGENT, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
-    subject = {"kind": "ServiceAccount", "name": AGENT, "namespace": SYSTEM_NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": AGENT}
-    rbac = "rbac.authorization.k8s.io/v1"
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {**meta, "namespace": SYSTEM_NAMESPACE},
-        },
-        {
-            "apiVersion": rbac,
-            "kind": "ClusterRole",
-            "metadata": meta,
-            "rules": [*rights.cluster, *METRICS],
-        },
-        {
-            "apiVersion": rbac,
-            "kind": "ClusterRoleBinding",
-            "metadata": meta,
-            "roleRef": role,
-            "subjects": [subject],
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": {**meta, "namespace": SYSTEM_NAMESPACE},
-            "spec": _daemons(image),
-        },
-    ]
-
-
-def _daemons(image: str) -> Json:
-    """Return the agent's DaemonSet: only where there is something for it to do."""
-    chosen = {"app.kubernetes.io/name": AGENT}
-    name = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    container = {
-        "name": "agent",
-        "image": image,
-        "args": ["agent", "--node", "$(NODE)", "--kubelet", KUBELET],
-        "env": [name],
-        # It opens the cards' device files and changes addresses of the node's NICs.
-        "securityContext": {"privileged": True},
-        "volumeMounts": [{"name": "kubelet", "mountPath": KUBELET}],
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
-    }
-    pod = {
-        "serviceAccountName": AGENT,
-        "hostNetwork": True,
-        "nodeSelector": {AGENT_LABEL: "true"},
-        "tolerations": [{"operator": "Exists"}],
-        "priorityClassName": "system-node-critical",
-        "containers": [container],
-        "volumes": [{"name": "kubelet", "hostPath": {"path": KUBELET}}],
-    }
-    template = {"metadata": {"labels": chosen}, "spec": pod}
-    return {"selector": {"matchLabels": chosen}, "template": template}
+def _unrecorded(objects: Iterable[Json]) -> Iterator[Json]:
+    """Yield *objects* without the claim of the record: pods have an empty directory instead."""
+    for obj in objects:
+        if obj["kind"] == "PersistentVolumeClaim":
+            continue
+        if obj["kind"] == "Deployment":
+            pod = obj["spec"]["template"]["spec"]
+            for volume in pod.get("volumes", ()):
+                if volume.pop("persistentVolumeClaim", None) is not None:
+                    volume["emptyDir"] = {}
+                    pod.pop("affinity", None)
+        yield obj
 
 
 async def install(session: Session, image: str | None, taint: bool = False) -> dict[str, Profile]:
@@ -116,18 +74,10 @@ async def install(session: Session, image: str | None, taint: bool = False) -> d
 
     With *taint* nodes with cards are kept for pods that ask for these.
     """
-    for obj in everything(image):
-        res = await find_resource(session, obj["apiVersion"], obj["kind"])
-        meta = obj["metadata"]
-        await session.client.patch(
-            res,
-            meta["name"],
-            obj,
-            meta.get("namespace"),
-            how=Patch.APPLY,
-            field_manager=MANAGER,
-            force=True,
-        )
+    keep = await default_class(session)
+    for obj in everything(image, keep_records=keep):
+        await _apply(session, obj)
+    await _default_queue(session)
     found = await profiles(session)
     for name, one in found.items():
         body = {"metadata": {"labels": one.labels}}
@@ -137,6 +87,41 @@ async def install(session: Session, image: str | None, taint: bool = False) -> d
             kind = found[node.metadata.name].kind if node.metadata.name in found else "cpu"
             await _keep_off(session, node, TAINTS.get(kind, ""))
     return found
+
+
+async def _apply(session: Session, obj: Json) -> None:
+    res = await find_resource(session, obj["apiVersion"], obj["kind"])
+    meta = obj["metadata"]
+    await session.client.patch(
+        res,
+        meta["name"],
+        obj,
+        meta.get("namespace"),
+        how=Patch.APPLY,
+        field_manager=MANAGER,
+        force=True,
+    )
+
+
+async def default_class(session: Session) -> bool:
+    """Tell whether the cluster has a default class of storage."""
+    classes = (await session.client.list(STORAGE_CLASSES)).items
+    return any(one.metadata.annotations.get(DEFAULT_CLASS) == "true" for one in classes)
+
+
+async def _default_queue(session: Session) -> None:
+    """Make the queue of jobs that name none, once; its kind may be a moment in coming."""
+    for last in (False,) * QUEUE_TRIES + (True,):
+        try:
+            await session.client.create(QUEUES, {"metadata": {"name": DEFAULT_QUEUE}, "spec": {}})
+        except AlreadyExists:
+            return
+        except NotFound:
+            if last:
+                raise
+            await asyncio.sleep(0.5)
+        else:
+            return
 
 
 async def _keep_off(session: Session, node: Node, key: str) -> bool:
@@ -177,10 +162,10 @@ async def profiles(session: Session) -> dict[str, Profile]:
 
 
 async def remove(session: Session) -> list[str]:
-    """Delete what was installed but for the kinds, whose objects are the users'; return what."""
+    """Delete what was installed, but for the kinds and the record of usage; return what."""
     gone = []
     for obj in reversed(everything(None)):
-        if obj["kind"] in ("CustomResourceDefinition", "Namespace"):
+        if obj["kind"] in KEPT:
             continue
         res = await find_resource(session, obj["apiVersion"], obj["kind"])
         meta = obj["metadata"]
@@ -189,7 +174,7 @@ async def remove(session: Session) -> list[str]:
         except NotFound:
             continue
         gone.append(f"{obj['kind'].lower()}/{meta['name']}")
-    labels = dict.fromkeys((PROFILE_LABEL, RDMA_LABEL, AGENT_LABEL))
+    labels = dict.fromkeys((PROFILE_LABEL, RDMA_LABEL, CAN_CACHE_LABEL))
     for node in (await session.client.list(NODES)).items:
         if await _keep_off(session, node, ""):
             gone.append(f"taint of node/{node.metadata.name}")

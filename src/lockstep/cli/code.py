@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,13 +11,15 @@ from typing import Annotated, Final
 import typer
 
 from lockstep.cli import ssh
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.app import App
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.options import Context, Kubeconfig, Namespace
+from lockstep.cli.options import Namespaced
 from lockstep.cli.output import note
 from lockstep.cli.places import until_ready
+from lockstep.keys.files import write_private
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 EDITORS: Final = ("code", "cursor", "codium", "code-insiders")
 INCLUDE: Final = "Include ~/.ssh/lockstep.d/*.conf"
@@ -27,20 +28,14 @@ _NAME: Final = re.compile(r"(pod/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 @app.command()
 def code(
-    name: Annotated[str, typer.Argument(help="Notebook, or pod/NAME.")],
-    directory: Annotated[
-        str, typer.Argument(help="Directory in the pod to open; its home when left out.")
-    ] = "",
+    name: Annotated[str, "Notebook, or pod/NAME."],
+    directory: Annotated[str, "Directory in the pod to open; its home when left out."] = "",
     *,
-    editor: Annotated[
-        str, typer.Option(help="Program to start: code, cursor, codium; the first found.")
-    ] = "",
+    editor: Annotated[str, "Program to start: code, cursor, codium; the first found."] = "",
     print_link: Annotated[
-        bool, typer.Option("--print", help="Print the link that opens the editor, start nothing.")
+        bool, "--print", "Print the link that opens the editor, start nothing."
     ] = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Namespaced,
 ) -> None:
     """Open a notebook's pod in VS Code (Remote - SSH), over the API server.
 
@@ -61,8 +56,8 @@ def code(
         async def ready(session: Session) -> None:
             await until_ready(session, name)
 
-        run(Target(kubeconfig, context, namespace), ready)
-    where = ssh.where_of(namespace, kubeconfig, context)
+        run(target, ready)
+    where = ssh.where_of(target)
     host = name.removeprefix("pod/")
     keep(Path.home() / ".ssh", host, ssh.entry(host, ssh.settings(name, where)))
     if print_link:
@@ -90,19 +85,11 @@ def keep(home: Path, host: str, text: str) -> None:
     place, config = home / "lockstep.d", home / "config"
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write(place / f"{host}.conf", text)
+        write_private(place / f"{host}.conf", text.encode())
         there = config.read_text() if config.exists() else ""
         if INCLUDE not in there.splitlines():
             # Before the first Host, for what follows one holds for that host alone.
-            _write(config, f"{INCLUDE}\n{there}")
+            # A config that is a link, into a folder of dotfiles, stays one.
+            write_private(config.resolve(), f"{INCLUDE}\n{there}".encode())
     except OSError as error:
         raise BadInput(f"{error.filename or home}: {error.strerror}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    # A config that is a link, into a folder of dotfiles, stays one.
-    draft.replace(path.resolve())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 _SECONDS: Final = 1.5
 _MOST: Final = 500
@@ -40,8 +40,9 @@ def _names(ctx: Any, kind: str) -> list[str]:
     import asyncio
 
     from lockstep.cli import kinds
-    from lockstep.cli.connect import Session, Target, run
+    from lockstep.cli.connect import Session, run
     from lockstep.cli.failure import CommandFailed
+    from lockstep.cli.target import Target
 
     _, res = kinds.resource(kind)
 
@@ -69,3 +70,7 @@ def _given(ctx: Any, name: str) -> Any:
             return value
         ctx = ctx.parent
     return None
+
+
+Named = Annotated[str, "NAME", "NAME of a job, or KIND/NAME.", objects]
+OneNamed = Annotated[list[str], "NAME", "NAME of a job, KIND/NAME, or KIND NAME.", objects]

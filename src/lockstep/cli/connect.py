@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
 from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.target import Only, Target
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import (
@@ -23,16 +24,7 @@ from lockstep.kube.errors import (
 )
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Which cluster and namespace the user means."""
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    namespace: str | None = None
-    all_namespaces: bool = False
+W = TypeVar("W", bound=Wire)
 
 
 before_command = Target()
@@ -51,9 +43,34 @@ class Session:
         """Return the namespace to list *res* in; None for all of them, or where there is none."""
         return self.namespace if res.namespaced and not self.all_namespaces else None
 
+    async def find(self, res: Resource[W], name: str) -> W | None:
+        """Return an object; None where there is none of this name."""
+        try:
+            return await self.client.get(res, name, self.home(res))
+        except NotFound:
+            return None
+
+    async def get(self, res: Resource[W], name: str, kind: str, hint: str) -> W:
+        """Return an object.
+
+        Raises:
+            CommandFailed: when there is none of this name; *kind* is what people call it.
+        """
+        found = await self.find(res, name)
+        if found is None:
+            where = f" in {self.namespace}" if res.namespaced else ""
+            raise CommandFailed(f"there is no {kind} {name}{where}", hint)
+        return found
+
     def home(self, res: Resource[Any]) -> str | None:
         """Return the namespace of one object of *res*."""
         return self.namespace if res.namespaced else None
+
+
+OfCluster = Annotated[Session, Only("kubeconfig", "context")]
+InNamespace = Annotated[Session, Only("namespace", "kubeconfig", "context")]
+Anywhere = Annotated[Session, Only("namespace", "all_namespaces", "kubeconfig", "context")]
+"""What a command that is a coroutine function takes first: the connection, and by which options."""
 
 
 def run(target: Target, work: Callable[[Session], Awaitable[T]]) -> T:
@@ -106,5 +123,5 @@ def _hint(error: ApiError) -> str:
     if isinstance(error, NotFound):
         return "`lockstep list` shows what there is; -n chooses the namespace"
     if isinstance(error, Conflict):
-        return "somebody else changed it meanwhile; try again"
+        return "another client changed it meanwhile; try again"
     return ""

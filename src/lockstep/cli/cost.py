@@ -5,32 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal, get_args
 
-import typer
-
-from lockstep.cli.connect import Target
-from lockstep.cli.failure import BadInput
-from lockstep.cli.options import Context, Kubeconfig
+from lockstep.api import timestamp
+from lockstep.api.usage_query import Group, UsageQuerySpec, UsageQueryStatus
+from lockstep.cli.app import App
+from lockstep.cli.connect import Session, run
+from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.options import Cluster
 from lockstep.cli.output import note, print_table
-from lockstep.cli.usage_records import PricesFile, RecordsFile, period, prices_of, usage_of
+from lockstep.cli.usage_records import (
+    PricesFile,
+    RecordsFile,
+    Usage,
+    lists_of,
+    period,
+    prices_of,
+    usage_of,
+)
 from lockstep.cli.views.table import Column, table
 from lockstep.insight.cost import billing
 from lockstep.insight.cost.allocation import allocations
 from lockstep.insight.cost.billing import Bill, Line
 from lockstep.insight.cost.budgets import standings
+from lockstep.kube.usage import NoAnswer, ask, ask_all
 
-app = typer.Typer(rich_markup_mode=None)
-
-
-class Printed(StrEnum):
-    """How it is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    ALLOCATION = "allocation"
+app = App()
+Printed = Literal["table", "json", "csv", "allocation"]
+_GROUPS: Final[dict[str, Group]] = {one: one for one in get_args(Group)}
 
 
 @app.command()
@@ -38,31 +40,29 @@ def cost(
     *,
     by: Annotated[
         str,
-        typer.Option(
-            help="What to sum up by, separated by commas: job, pod, user, queue, namespace, "
-            "purpose, month."
-        ),
+        "What to sum up by, separated by commas: job, pod, user, queue, namespace, purpose, month.",
     ] = "job",
-    month: Annotated[str, typer.Option(help="This month alone (2026-11), in UTC.")] = "",
-    since: Annotated[str, typer.Option(help="From this time on (RFC 3339).")] = "",
-    until: Annotated[str, typer.Option(help="Until this time (RFC 3339); now by default.")] = "",
+    month: Annotated[str, "This month alone (2026-11), in UTC."] = "",
+    since: Annotated[str, "From this time on (RFC 3339)."] = "",
+    until: Annotated[str, "Until this time (RFC 3339); now by default."] = "",
+    namespace: Annotated[
+        str | None, "--namespace", "-n", "What this namespace used, alone."
+    ] = None,
     records: RecordsFile = None,
     price_file: PricesFile = None,
     output: Annotated[
         Printed,
-        typer.Option(
-            "--output",
-            "-o",
-            help="How to print it; allocation is what OpenCost answers at /allocation.",
-        ),
-    ] = Printed.TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+        "--output",
+        "-o",
+        "How to print it; allocation is what OpenCost answers at /allocation.",
+    ] = "table",
+    target: Cluster,
 ) -> None:
     """Show what jobs, users or queues used of the GPUs, and what it cost.
 
-    GPU time that no pod held is a line of its own, so that the lines sum up to the bill of the
-    nodes. Hours for which no PriceList holds a price are shown without money.
+    The recorder answers: an administrator about all namespaces, others about those of their teams.
+    For an administrator GPU time that no pod held is a line of its own, so that the lines sum up to
+    the bill of the nodes. Hours for which no PriceList holds a price are shown without money.
 
     \b
     Examples:
@@ -73,14 +73,57 @@ def cost(
     """
     groups = _groups(by)
     start, end = period(month, since, until)
-    known = prices_of(price_file, Target(kubeconfig, context))
-    usage = usage_of(records, known, start, end)
+    if records is not None:
+        known = prices_of(price_file, target)
+        usage = usage_of(records, known, start, end)
+        _of_file(usage, groups, output)
+        return
+    lists = [one.spec for one in lists_of(price_file)] if price_file is not None else []
+    spec = UsageQuerySpec(
+        by=[_GROUPS[one] for one in groups],
+        start=timestamp.show(start) if start else None,
+        end=timestamp.show(end) if until else None,
+        prices=lists,
+        shape="Allocation" if output == "allocation" else "Lines",
+    )
+    answers = run(target, lambda session: _asked(session, spec, namespace))
+    _show_answers(list(answers.values()), groups, output)
+
+
+async def _asked(
+    session: Session, spec: UsageQuerySpec, namespace: str | None
+) -> dict[str, UsageQueryStatus]:
+    try:
+        if namespace is not None:
+            return {namespace: await ask(session.client, namespace, spec)}
+        return await ask_all(session.client, session.namespace, spec)
+    except NoAnswer as error:
+        raise CommandFailed(str(error), "--records FILE reads the records of a file") from None
+
+
+def _show_answers(answers: list[UsageQueryStatus], groups: list[str], output: Printed) -> None:
+    if output == "allocation":
+        if len(answers) > 1:
+            raise BadInput(
+                "-o allocation: given several namespaces; name one of them with -n NAMESPACE"
+            )
+        print(json.dumps(json.loads(answers[0].allocation), indent=2), flush=True)
+        return
+    found = billing.read_bill(answers)
+    _show(found, groups, output, free=answers[0].free is not None)
+    _doubts(found)
+    for words in dict.fromkeys(words for one in answers for words in one.warnings):
+        note(words)
+
+
+def _of_file(usage: Usage, groups: list[str], output: Printed) -> None:
+    start, end, known = usage.start, usage.end, usage.prices
     found = billing.bill(usage.nodes, usage.claims, known, by=groups, start=start, end=end)
-    if output is Printed.ALLOCATION:
+    if output == "allocation":
         answer = allocations(usage.nodes, usage.claims, known, by=groups, start=start, end=end)
         print(json.dumps(answer, indent=2), flush=True)
     else:
-        _show(found, groups, output)
+        _show(found, groups, output, free=True)
     _doubts(found)
     # A month of which only a part was asked for says nothing about its budget.
     if end > start and start <= billing.month_start(end - 1):
@@ -100,15 +143,15 @@ def _groups(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _show(found: Bill, groups: list[str], output: Printed) -> None:
+def _show(found: Bill, groups: list[str], output: Printed, *, free: bool) -> None:
     names = billing.columns(groups)
     empty = tuple("" for _ in names[1:])
     lines = [(key, found.lines[key]) for key in sorted(found.lines)]
     lines.sort(key=lambda one: -one[1].gpu_hours if "month" not in groups else 0.0)
-    rows = [*lines, ((billing.FREE_NAME, *empty), found.free)]
-    if output is Printed.JSON:
+    rows = [*lines, ((billing.FREE_NAME, *empty), found.free)] if free else lines
+    if output == "json":
         print(json.dumps(_json(found, names, rows), indent=2), flush=True)
-    elif output is Printed.CSV:
+    elif output == "csv":
         print(_csv(found, names, rows), end="", flush=True)
     else:
         _table(found, names, [*rows, (("(total)", *empty), found.total)])
@@ -117,9 +160,9 @@ def _show(found: Bill, groups: list[str], output: Printed) -> None:
 def _doubts(found: Bill) -> None:
     if found.total.unpriced_gpu_hours > 0:
         hours = found.total.unpriced_gpu_hours
-        note(f"{hours:.2f} GPU-hours have no price: no PriceList holds one for their nodes then")
+        note(f"{hours:.2f} GPU-hours have no price: no PriceList covers their nodes then")
     if found.stray_gpu_hours > 0.01:
-        note(f"{found.stray_gpu_hours:.2f} GPU-hours are left out: no node on record had the GPUs")
+        note(f"{found.stray_gpu_hours:.2f} GPU-hours are left out: no recorded node had these GPUs")
 
 
 def _cells(line: Line) -> dict[str, float]:

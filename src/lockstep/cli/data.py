@@ -7,144 +7,31 @@ import secrets
 import time
 from typing import Annotated, Any
 
-import typer
-
 from lockstep.api import duration
 from lockstep.api.dataset_cache import DATASET_CACHES, DatasetCache
 from lockstep.api.wire import to_builtins
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import CommandFailed
-from lockstep.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Output
+from lockstep.cli.app import App, AtLeast
+from lockstep.cli.connect import Anywhere, InNamespace, Session
+from lockstep.cli.failure import CommandFailed, usage
+from lockstep.cli.options import Output
 from lockstep.cli.output import Format, note, print_lines, print_objects, print_table, structured
-from lockstep.cli.usage import usage
 from lockstep.cli.views.data import cache_table, dataset_table, load_table, of_dataset, why
 from lockstep.cli.views.table import plain
 from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, DataLoad
 from lockstep.data.claims import CLAIMING_PODS, ClaimingPod, claims_of
-from lockstep.kube.errors import NotFound
 
-app = typer.Typer(
-    help="Datasets: what there is, what nodes keep of it, warm-up and eviction.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App("Datasets: what there is, what nodes keep of it, warm-up and eviction.")
 
-Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
+Name = Annotated[str, "Name of the dataset."]
 OVER = ("Complete", "Failed")
 
 
 @app.command("list")
-def list_(
-    *,
-    output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def list_(session: Anywhere, *, output: Output = Format.TABLE) -> None:
     """List datasets, with how much of each is cached and where.
 
     Example: lockstep data list
     """
-    run(
-        Target(kubeconfig, context, namespace, all_namespaces),
-        lambda session: _list(session, output),
-    )
-
-
-@app.command()
-def describe(
-    name: Name,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Show a dataset: its sources, what each node has, its warm-ups and the pods that read it.
-
-    Example: lockstep data describe images
-    """
-    print_lines(run(Target(kubeconfig, context, namespace), lambda s: _describe(s, name)))
-
-
-@app.command()
-def warm(
-    name: Name,
-    *,
-    path: Annotated[
-        list[str] | None, typer.Option(help="A path in the dataset; all of it by default.")
-    ] = None,
-    nodes: Annotated[
-        int, typer.Option(min=0, help="On how many nodes; 0 is all that keep the dataset.")
-    ] = 0,
-    reload: Annotated[
-        bool, typer.Option("--reload", help="List the source again first, and bind what is there.")
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Show the progress until it is over.")
-    ] = True,
-    timeout: Annotated[str, typer.Option(help="How long to wait.")] = "1h",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Bring a dataset into the caches of its nodes before jobs ask for it.
-
-    \b
-    Examples:
-      lockstep data warm images
-      lockstep data warm images --path /train --nodes 2 --no-wait
-    """
-    with usage("--timeout"):
-        seconds = duration.parse(timeout) if wait else 0.0
-    spec: dict[str, Any] = {
-        "dataset": {"name": name},
-        "loadMetadata": reload,
-        "target": [{"path": one, "replicas": nodes} for one in path or ["/"]],
-    }
-    run(Target(kubeconfig, context, namespace), lambda s: _warm(s, name, spec, seconds))
-
-
-@app.command()
-def evict(
-    name: Name,
-    *,
-    node: Annotated[
-        list[str] | None, typer.Option(help="From this node; from all by default.")
-    ] = None,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Take a dataset's files off nodes; it stays bound and is fetched again when pods read it.
-
-    A node on which a pod mounts the dataset keeps it.
-
-    Example: lockstep data evict images --node gpu-3
-    """
-    run(Target(kubeconfig, context, namespace), lambda s: _evict(s, name, node or []))
-
-
-@app.command()
-def top(
-    *,
-    output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Show what each node keeps, and what comes in now.
-
-    Example: lockstep data top -A
-    """
-    run(
-        Target(kubeconfig, context, namespace, all_namespaces),
-        lambda session: _top(session, output),
-    )
-
-
-async def _list(session: Session, output: Format) -> None:
     datasets = (await session.client.list(DATASETS, session.scope(DATASETS))).items
     if structured(output):
         print_objects([to_builtins(one) for one in datasets], output, single=False)
@@ -155,18 +42,13 @@ async def _list(session: Session, output: Format) -> None:
     print_table(shown, output, empty=f"no datasets{where}", namespaces=session.all_namespaces)
 
 
-async def _top(session: Session, output: Format) -> None:
-    caches = await _caches(session)
-    if structured(output):
-        print_objects([to_builtins(one) for one in caches], output, single=False)
-        return
-    print_table(
-        cache_table(caches), output, empty="no node keeps data", namespaces=session.all_namespaces
-    )
+@app.command()
+async def describe(session: InNamespace, name: Name) -> None:
+    """Show a dataset: its sources, what each node has, its warm-ups and the pods that read it.
 
-
-async def _describe(session: Session, name: str) -> list[str]:
-    dataset = await _dataset(session, name)
+    Example: lockstep data describe images
+    """
+    dataset = await session.get(DATASETS, name, "dataset", "lockstep data list -A")
     caches = of_dataset(dataset, await _caches(session))
     loads = await _loads(session, name)
     readers = await _readers(session, name)
@@ -188,11 +70,89 @@ async def _describe(session: Session, name: str) -> list[str]:
         lines += ["", *plain(cache_table(caches).narrow()).splitlines()]
     if loads:
         lines += ["", "Warm-ups:", *plain(load_table(loads, time.time())).splitlines()]
-    return lines
+    print_lines(lines)
+
+
+@app.command()
+async def warm(
+    session: InNamespace,
+    name: Name,
+    *,
+    path: Annotated[list[str] | None, "A path in the dataset; all of it by default."] = None,
+    nodes: Annotated[int, AtLeast(0), "On how many nodes; 0 is all that keep the dataset."] = 0,
+    reload: Annotated[
+        bool, "--reload", "List the source again first, and bind what is there."
+    ] = False,
+    wait: Annotated[bool, "--wait/--no-wait", "Show the progress until it is over."] = True,
+    timeout: Annotated[str, "How long to wait."] = "1h",
+) -> None:
+    """Bring a dataset into the caches of its nodes before jobs ask for it.
+
+    \b
+    Examples:
+      lockstep data warm images
+      lockstep data warm images --path /train --nodes 2 --no-wait
+    """
+    with usage("--timeout"):
+        seconds = duration.parse(timeout) if wait else 0.0
+    spec: dict[str, Any] = {
+        "dataset": {"name": name},
+        "loadMetadata": reload,
+        "target": [{"path": one, "replicas": nodes} for one in path or ["/"]],
+    }
+    await _warm(session, name, spec, seconds)
+
+
+@app.command()
+async def evict(
+    session: InNamespace,
+    name: Name,
+    *,
+    node: Annotated[list[str] | None, "From this node; from all by default."] = None,
+) -> None:
+    """Take a dataset's files off nodes; it stays bound and is fetched again when pods read it.
+
+    A node on which a pod mounts the dataset keeps it.
+
+    Example: lockstep data evict images --node gpu-3
+    """
+    nodes = node or []
+    dataset = await session.get(DATASETS, name, "dataset", "lockstep data list -A")
+    caches = of_dataset(dataset, await _caches(session))
+    unknown = set(nodes) - {one.spec.node for one in caches}
+    if unknown:
+        there = ", ".join(sorted(one.spec.node for one in caches)) or "no node"
+        raise CommandFailed(f"{', '.join(sorted(unknown))}: keeps nothing of {name}; {there} does")
+    reading = {pod.spec.node_name: pod.metadata.name for pod in await _readers(session, name)}
+    for one in caches:
+        here = one.spec.node
+        if nodes and here not in nodes:
+            continue
+        if here in reading:
+            note(f"{here} keeps it: pod {reading[here]} mounts it")
+            continue
+        # The controller makes it anew without anything to fetch.
+        await session.client.delete(DATASET_CACHES, one.metadata.name, session.namespace)
+        print(f"dataset/{name} evicted from {here}")
+
+
+@app.command()
+async def top(session: Anywhere, *, output: Output = Format.TABLE) -> None:
+    """Show what each node keeps, and what comes in now.
+
+    Example: lockstep data top -A
+    """
+    caches = await _caches(session)
+    if structured(output):
+        print_objects([to_builtins(one) for one in caches], output, single=False)
+        return
+    print_table(
+        cache_table(caches), output, empty="no node keeps data", namespaces=session.all_namespaces
+    )
 
 
 async def _warm(session: Session, name: str, spec: dict[str, Any], seconds: float) -> None:
-    await _dataset(session, name)
+    await session.get(DATASETS, name, "dataset", "lockstep data list -A")
     load = f"{name[:50].rstrip('-.')}-{secrets.token_hex(3)}"
     body = {"metadata": {"name": load, "namespace": session.namespace}, "spec": spec}
     await session.client.create(DATA_LOADS, body, session.namespace)
@@ -217,35 +177,6 @@ async def _warm(session: Session, name: str, spec: dict[str, Any], seconds: floa
     if found.status.phase == "Failed":
         raise CommandFailed(f"dataload/{load} failed: {words}")
     print(f"dataset/{name} is warm: {words}")
-
-
-async def _evict(session: Session, name: str, nodes: list[str]) -> None:
-    dataset = await _dataset(session, name)
-    caches = of_dataset(dataset, await _caches(session))
-    unknown = set(nodes) - {one.spec.node for one in caches}
-    if unknown:
-        there = ", ".join(sorted(one.spec.node for one in caches)) or "no node"
-        raise CommandFailed(f"{', '.join(sorted(unknown))}: keeps nothing of {name}; {there} does")
-    reading = {pod.spec.node_name: pod.metadata.name for pod in await _readers(session, name)}
-    for one in caches:
-        node = one.spec.node
-        if nodes and node not in nodes:
-            continue
-        if node in reading:
-            note(f"{node} keeps it: pod {reading[node]} mounts it")
-            continue
-        # The controller makes it anew without anything to fetch.
-        await session.client.delete(DATASET_CACHES, one.metadata.name, session.namespace)
-        print(f"dataset/{name} evicted from {node}")
-
-
-async def _dataset(session: Session, name: str) -> Any:
-    try:
-        return await session.client.get(DATASETS, name, session.namespace)
-    except NotFound:
-        raise CommandFailed(
-            f"there is no dataset {name} in {session.namespace}", "lockstep data list -A"
-        ) from None
 
 
 async def _caches(session: Session) -> list[DatasetCache]:

@@ -14,21 +14,26 @@ from lockstep.api.core import AnyObject
 from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
 from lockstep.api.resource import Resource
-from lockstep.cli.connect import Session, run
+from lockstep.cli import door
+from lockstep.cli.app import App, AtLeast
+from lockstep.cli.connect import InNamespace, Session, run
 from lockstep.cli.dev_job import job
 from lockstep.cli.failure import BadInput
-from lockstep.cli.grouped import grouped
+from lockstep.cli.options import Namespaced
 from lockstep.cli.output import note, print_lines
-from lockstep.cli.places import Name, Where, link_of, on_this_machine, put, state, until_ready
+from lockstep.cli.places import (
+    Name,
+    on_this_machine,
+    put,
+    show_link,
+    state,
+    until_ready,
+)
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED
 from lockstep.kube.errors import AlreadyExists, NotFound
 
-app = typer.Typer(
-    help="Places to work in: JupyterLab, a shell, kernels that give idle GPUs back.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
-app.command(context_settings={"ignore_unknown_options": True})(grouped(job))
+app = App("Places to work in: JupyterLab, a shell, kernels that give idle GPUs back.")
+app.command(context_settings={"ignore_unknown_options": True})(job)
 
 IMAGE = "kubeflownotebookswg/jupyter-scipy:v1.10.0"
 CLAIM_SIZE = "20Gi"
@@ -39,19 +44,14 @@ HOME = "/home/jovyan"
 class Wish:
     """What the place is to have."""
 
-    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each kernel of it.")] = 0
+    gpus: Annotated[int, AtLeast(0), "GPUs of each kernel of it."] = 0
     packages: Annotated[
-        Path | None,
-        typer.Option(help="Lock of packages for its kernels: lines as of pip freeze."),
+        Path | None, "Lock of packages for its kernels: lines as of pip freeze."
     ] = None
-    image: Annotated[str, typer.Option(help="Image of its kernels.")] = ""
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="Dataset, seen at /data/NAME; may be repeated.")
-    ] = None
-    queue: Annotated[str, typer.Option(help="Queue in which it waits.")] = ""
-    idle: Annotated[str, typer.Option(help="How long a kernel may idle until it is parked.")] = (
-        "30m"
-    )
+    image: Annotated[str, "Image of its kernels."] = ""
+    dataset: Annotated[list[str] | None, "Dataset, seen at /data/NAME; may be repeated."] = None
+    queue: Annotated[str, "Queue in which it waits."] = ""
+    idle: Annotated[str, "How long a kernel may idle until it is parked."] = "30m"
     home: Annotated[
         Path | None,
         typer.Option(
@@ -63,13 +63,12 @@ class Wish:
 
 
 @app.command()
-@grouped
-def up(
+async def up(
+    session: InNamespace,
     name: Name,
     *,
     wish: Wish,
-    wait: Annotated[bool, typer.Option(help="Return when it is ready.")] = True,
-    where: Where,
+    wait: Annotated[bool, "Return when it is ready."] = True,
 ) -> None:
     """Make a place to work in, or bring the one of this name up to date, and say where it is.
 
@@ -80,115 +79,91 @@ def up(
       lockstep ssh ana
     """
     lock = _lock(wish.packages)
-
-    async def work(session: Session) -> None:
-        began = time.monotonic()
-        await put(session, ENVIRONMENTS, _environment(name, wish, lock))
-        await put(session, NOTEBOOKS, await _notebook(session, name, wish))
-        if not wait:
-            note(f"notebook/{name} is on its way; `lockstep dev list` shows it")
-            return
-        await until_ready(session, name)
-        note(f"{name} is ready after {time.monotonic() - began:.1f} s")
-        print_lines([await link_of(session, name)])
-
-    run(where.target(), work)
+    began = time.monotonic()
+    await put(session, ENVIRONMENTS, _environment(name, wish, lock))
+    await put(session, NOTEBOOKS, await _notebook(session, name, wish))
+    if not wait:
+        note(f"notebook/{name} is on its way; `lockstep dev list` shows it")
+        return
+    await until_ready(session, name)
+    note(f"{name} is ready after {time.monotonic() - began:.1f} s")
+    note(f"lockstep dev open {name} opens it")
 
 
 @app.command("list")
-@grouped
-def list_(*, where: Where) -> None:
+async def list_(session: InNamespace) -> None:
     """List places to work in, and their kernels.
 
     Example: lockstep dev list
     """
-
-    async def work(session: Session) -> None:
-        space = session.namespace
-        kernels = (await session.client.list(KERNELS, space)).items
-        lines = []
-        for one in (await session.client.list(NOTEBOOKS, space)).items:
-            lines.append(f"{one.metadata.name}  {state(one)}")
-            for kernel in kernels:
-                if kernel.spec.notebook == one.metadata.name:
-                    status = kernel.status
-                    about = f"  kernel {kernel.metadata.name[:8]}  {status.phase or 'Waiting'}"
-                    lines.append(f"{about}  {status.message}".rstrip())
-        print_lines(lines or [f"nothing in namespace {space}; `lockstep dev up NAME` makes one"])
-
-    run(where.target(), work)
+    space = session.namespace
+    kernels = (await session.client.list(KERNELS, space)).items
+    lines = []
+    for one in (await session.client.list(NOTEBOOKS, space)).items:
+        lines.append(f"{one.metadata.name}  {state(one)}")
+        for kernel in kernels:
+            if kernel.spec.notebook == one.metadata.name:
+                status = kernel.status
+                about = f"  kernel {kernel.metadata.name[:8]}  {status.phase or 'Waiting'}"
+                lines.append(f"{about}  {status.message}".rstrip())
+    print_lines(lines or [f"nothing in namespace {space}; `lockstep dev up NAME` makes one"])
 
 
 @app.command()
-@grouped
-def stop(name: Name, *, where: Where) -> None:
+async def stop(session: InNamespace, name: Name) -> None:
     """Stop a place: its processes end and its home stays.
 
     The notebook server ends its kernels with it: what they hold stays only if it was parked.
 
     Example: lockstep dev stop ana
     """
-    _annotate(where, name, timestamp.show(time.time()))
+    await _annotate(session, name, timestamp.show(time.time()))
 
 
 @app.command()
-@grouped
-def resume(name: Name, *, where: Where) -> None:
+async def resume(session: InNamespace, name: Name) -> None:
     """Start a stopped place again.
 
     Example: lockstep dev resume ana
     """
-    _annotate(where, name, None)
+    await _annotate(session, name, None)
 
 
 @app.command()
-@grouped
-def delete(name: Name, *, where: Where) -> None:
+async def delete(session: InNamespace, name: Name) -> None:
     """Delete a place with its kernels; its home stays.
 
     Example: lockstep dev delete ana
     """
-
-    async def work(session: Session) -> None:
-        space = session.namespace
-        await session.client.delete(NOTEBOOKS, name, space, propagation="Background")
-        for kernel in (await session.client.list(KERNELS, space)).items:
-            if kernel.spec.notebook == name:
-                await session.client.delete(KERNELS, kernel.metadata.name, space)
-        try:
-            await session.client.delete(ENVIRONMENTS, name, space)
-        except NotFound:
-            return
-
-    run(where.target(), work)
+    space = session.namespace
+    await session.client.delete(NOTEBOOKS, name, space, propagation="Background")
+    for kernel in (await session.client.list(KERNELS, space)).items:
+        if kernel.spec.notebook == name:
+            await session.client.delete(KERNELS, kernel.metadata.name, space)
+    try:
+        await session.client.delete(ENVIRONMENTS, name, space)
+    except NotFound:
+        return
 
 
 @app.command("open")
-@grouped
 def open_(
     name: Name,
     *,
-    show: Annotated[bool, typer.Option("--print", help="Print the link instead.")] = False,
-    where: Where,
+    show: Annotated[bool, "--print", "Print the link instead."] = False,
+    target: Namespaced,
 ) -> None:
-    """Open a place in the browser. The link is its user's; do not share it.
+    """Open a place in the browser. The link works once, for two minutes, and signs you in.
 
     Example: lockstep dev open ana
     """
-    link = run(where.target(), lambda session: link_of(session, name))
-    if show:
-        print_lines([link])
-    else:
-        typer.launch(link)
+    shown = door.show_link if show else door.launch
+    run(target, lambda session: show_link(session, target, name, shown))
 
 
-def _annotate(where: Where, name: str, value: str | None) -> None:
+async def _annotate(session: Session, name: str, value: str | None) -> None:
     body = {"metadata": {"annotations": {STOPPED: value}}}
-
-    async def work(session: Session) -> None:
-        await session.client.patch(NOTEBOOKS, name, body, session.namespace)
-
-    run(where.target(), work)
+    await session.client.patch(NOTEBOOKS, name, body, session.namespace)
 
 
 def _lock(path: Path | None) -> list[str]:

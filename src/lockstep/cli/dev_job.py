@@ -9,10 +9,12 @@ import typer
 from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.notebooks import ENVIRONMENTS
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.cli.app import AtLeast
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput
+from lockstep.cli.options import Namespaced
 from lockstep.cli.output import note
-from lockstep.cli.places import Name, Where, packages_cache
+from lockstep.cli.places import Name, packages_cache
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS
 from lockstep.kube.errors import AlreadyExists
 from lockstep.notebooks.core.saved_job import saved_job
@@ -25,12 +27,10 @@ def job(
         typer.Argument(metavar="NOTEBOOK.ipynb | -- COMMAND...", help="What the job runs."),
     ],
     *,
-    job_name: Annotated[
-        str, typer.Option("--name", help="Name of the job; NAME-job when left out.")
-    ] = "",
-    workers: Annotated[int, typer.Option(min=1, help="Pods that run it together.")] = 1,
-    queue: Annotated[str, typer.Option(help="Queue of the job; the place's when left out.")] = "",
-    where: Where,
+    job_name: Annotated[str, "--name", "Name of the job; NAME-job when left out."] = "",
+    workers: Annotated[int, AtLeast(1), "Pods that run it together."] = 1,
+    queue: Annotated[str, "Queue of the job; the place's when left out."] = "",
+    target: Namespaced,
 ) -> None:
     """Run a notebook or a command as a job in the environment of a place.
 
@@ -65,4 +65,4 @@ def job(
             ) from error
         note(f"trainingjob/{made.metadata.name} created; lockstep logs {made.metadata.name} -f")
 
-    run(where.target(), work)
+    run(target, work)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lockstep.cli.app import App, AtLeast
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.grouped import grouped
-from lockstep.cli.options import Context, Kubeconfig, Namespace, Output
-from lockstep.cli.output import Format, encode, print_lines, structured
+from lockstep.cli.options import Namespaced, Output
+from lockstep.cli.output import Format, show
+from lockstep.cli.target import Target
 
 if TYPE_CHECKING:
     from lockstep.api.diagnosis import Diagnosis
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 MOST_FILES: Final = 4096
 LONGEST_FILE: Final = 64 << 20
@@ -26,47 +26,30 @@ LONGEST_ALL: Final = 512 << 20
 """Bytes that are read of all files; of a file that is longer, its beginning and its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """Where the job is, and where what is collected goes."""
-
-    collect: Annotated[
-        Path | None,
-        typer.Option(
-            "--collect",
-            metavar="DIR",
-            help="Ask the job's ranks now; write traces, stacks, logs and objects into DIR.",
-        ),
-    ] = None
-    namespace: Namespace = None
-    kubeconfig: Kubeconfig = None
-    context: Context = None
-
-
 @app.command()
-@grouped
 def diagnose(
     *,
     logs: Annotated[
-        list[Path] | None,
-        typer.Option("--logs", help="A log, or a folder of logs; may be repeated."),
+        list[Path] | None, "--logs", "A log, or a folder of logs; may be repeated."
     ] = None,
     dumps: Annotated[
         Path | None,
-        typer.Option(
-            "--dumps",
-            help="Folder with dumps of torch's flight recorder, one a rank, whose names end with "
-            "the number of the rank.",
-        ),
+        "--dumps",
+        "Folder with dumps of torch's flight recorder, one a rank, whose names end with "
+        "the number of the rank.",
     ] = None,
-    world: Annotated[
-        int, typer.Option(min=0, help="Number of all ranks; as the dumps say by default.")
-    ] = 0,
+    world: Annotated[int, AtLeast(0), "Number of all ranks; as the dumps say by default."] = 0,
     more: Annotated[
         list[Path] | None, typer.Argument(metavar="[JOB|LOG]...", help="A job, or further logs.")
     ] = None,
     output: Output = Format.TABLE,
-    cluster: Cluster,
+    collect: Annotated[
+        Path | None,
+        "--collect",
+        "DIR",
+        "Ask the job's ranks now; write traces, stacks, logs and objects into DIR.",
+    ] = None,
+    target: Namespaced,
 ) -> None:
     """Say what failed, where, whose fault it is, how sure that is, and what to do.
 
@@ -82,14 +65,13 @@ def diagnose(
       lockstep diagnose digits
       lockstep diagnose digits --collect found/
     """
-    job = _job(logs, dumps, more, cluster.collect)
-    if job and cluster.collect is None:
-        _tell(_of_job(job, cluster), output)
-        return
-    if job and cluster.collect is not None:
-        _tell(_collected(job, cluster, cluster.collect), output)
-        return
-    _tell(_judged(logs, dumps, more, world), output)
+    job = _job(logs, dumps, more, collect)
+    if not job:
+        _tell(_judged(logs, dumps, more, world), output)
+    elif collect is None:
+        _tell(_of_job(job, target), output)
+    else:
+        _tell(_collected(job, target, collect), output)
 
 
 def _job(
@@ -110,9 +92,9 @@ def _job(
     return name
 
 
-def _of_job(name: str, cluster: Cluster) -> Diagnosis:
+def _of_job(name: str, target: Target) -> Diagnosis:
     from lockstep.api.training import TRAINING_JOBS
-    from lockstep.cli.connect import Session, Target, run
+    from lockstep.cli.connect import Session, run
 
     async def ask(session: Session) -> Diagnosis:
         job = await session.client.get(TRAINING_JOBS, name, session.namespace)
@@ -123,13 +105,13 @@ def _of_job(name: str, cluster: Cluster) -> Diagnosis:
             )
         return job.status.diagnosis
 
-    return run(Target(cluster.kubeconfig, cluster.context, cluster.namespace), ask)
+    return run(target, ask)
 
 
-def _collected(name: str, cluster: Cluster, folder: Path) -> Diagnosis:
+def _collected(name: str, target: Target, folder: Path) -> Diagnosis:
     from lockstep.api.training import TrainingJob
     from lockstep.cli.collecting import collect, judged
-    from lockstep.cli.connect import Session, Target, run
+    from lockstep.cli.connect import Session, run
 
     async def ask(session: Session) -> tuple[TrainingJob, list[str]]:
         return await collect(session, name, folder)
@@ -140,7 +122,7 @@ def _collected(name: str, cluster: Cluster, folder: Path) -> Diagnosis:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"--collect: {folder}: {error.strerror}") from None
-    job, missing = run(Target(cluster.kubeconfig, cluster.context, cluster.namespace), ask)
+    job, missing = run(target, ask)
     for words in missing:
         typer.echo(f"missing: {words}", err=True)
     typer.echo(f"kept in {folder}", err=True)
@@ -165,11 +147,9 @@ def _judged(
 
 def _tell(verdict: Diagnosis, output: Format) -> None:
     from lockstep.api.wire import to_builtins
+    from lockstep.cli.views.explain import words
 
-    if structured(output):
-        print(encode(_whole(to_builtins(verdict)), output), end="")
-        return
-    print_lines(list(_words(verdict)))
+    show(_whole(to_builtins(verdict)), words(verdict), output)
 
 
 def _with_dumps(verdict: Diagnosis, folder: Path, world: int) -> Diagnosis:
@@ -184,7 +164,7 @@ def _with_dumps(verdict: Diagnosis, folder: Path, world: int) -> Diagnosis:
         typer.echo(f"{path} is left out: {why}", err=True)
     if not found.seen:
         raise BadInput(f"--dumps: {folder} holds no dump of a flight recorder")
-    hang = of_hang(found.seen, world)
+    hang = of_hang(found.known(), world)
     return verdict if verdict.confidence > hang.confidence else hang
 
 
@@ -223,9 +203,3 @@ def _whole(told: dict[str, object]) -> dict[str, object]:
     ordered = ("class", "cause", "action", "place", "confidence", "evidence")
     whole["place"] = {**place, **(said if isinstance(said, dict) else {})}
     return {name: whole[name] for name in ordered}
-
-
-def _words(verdict: Diagnosis) -> Iterator[str]:
-    from lockstep.cli.views.diagnosis import words
-
-    yield from words(verdict)

@@ -1,10 +1,9 @@
-"""``lockstep doctor``: what each node has, what is missing for it, and what mends that."""
+"""``lockstep doctor``: what cluster, parts and nodes have, what is missing, and what mends that."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Final
 
@@ -14,12 +13,15 @@ import typer
 from lockstep.api.core import NODES, Node
 from lockstep.api.devices import Device
 from lockstep.api.names import CPU, DEVICES_ANNOTATION, FENCED_ANNOTATION, GPU, MEMORY, NICS
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.options import Context, Kubeconfig
+from lockstep.cli.app import App
+from lockstep.cli.cluster_lacks import Finding, lacks, look, told
+from lockstep.cli.connect import Session, run
+from lockstep.cli.options import Cluster
 from lockstep.cli.output import print_lines
 from lockstep.devices.core.model import Inventory
+from lockstep.kube.silent_parts import installed, part_of, silent_parts
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 PRESENT: Final = {
     "feature.node.kubernetes.io/pci-10de.present": (GPU, "an NVIDIA card"),
@@ -28,18 +30,6 @@ PRESENT: Final = {
 """Labels by which Node Feature Discovery says what hangs on a node, and what hands it out."""
 EXTRAS: Final = {"pynvml": "gpu", "grpc": "agent", "obstore": "data", "asyncssh": "notebooks"}
 """A module of each extra that a node may need."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is missing, and the command or page that mends it."""
-
-    what: str
-    remedy: str
-
-    def lines(self) -> list[str]:
-        """Return it as it is printed."""
-        return [f"  missing: {self.what}", f"     mend: {self.remedy}"]
 
 
 def has(node: Node) -> str:
@@ -55,24 +45,30 @@ def of_node(node: Node) -> Iterator[Finding]:
     name = node.metadata.name
     for aspect in node.status.conditions:
         if aspect.type == "Ready" and aspect.status != "True":
-            yield Finding(f"it is not ready: {aspect.message}", f"kubectl describe node {name}")
+            yield Finding(
+                f"the node is not ready: {aspect.message}", f"kubectl describe node {name}"
+            )
         if aspect.type == "LimitsEnforced" and aspect.status != "True":
             remedy = "run the node as root, or with control groups of its own (docs/nodes.md)"
-            yield Finding(f"limits are not enforced: {aspect.message}", remedy)
+            yield Finding(f"the node does not enforce limits: {aspect.message}", remedy)
     if node.spec.unschedulable:
-        yield Finding("it takes no new pods", f"lockstep node uncordon {name}")
+        yield Finding(
+            "the node is cordoned: it takes no new pods", f"lockstep node uncordon {name}"
+        )
     for label, (resource, words) in PRESENT.items():
         amount = node.status.allocatable.get(resource, 0)
         if label in node.metadata.labels and str(amount) in ("0", ""):
-            text = f"it has {words}, and nothing hands out {resource}"
+            text = f"the node has {words} but offers no {resource}: no device plugin runs there"
             yield Finding(text, f"run `lockstep agent` on {name} (docs/devices.md)")
     for one in _devices(node):
         if not one.healthy:
             known = one.name or one.model or one.uuid
-            text = f"{one.kind} {one.index} ({known}) is not usable"
+            text = f"{one.kind} {one.index} ({known}) is broken: pods do not get it"
             yield Finding(text, f"lockstep node get {name} -o yaml; dmesg on the node says why")
     if fenced := node.metadata.annotations.get(FENCED_ANNOTATION):
-        yield Finding(f"{fenced} are fenced off", f"kubectl describe nodehealth {name}")
+        yield Finding(
+            f"health checks keep pods off {fenced}", f"kubectl describe nodehealth {name}"
+        )
 
 
 def _devices(node: Node) -> list[Device]:
@@ -98,9 +94,15 @@ def of_machine(found: Inventory, modules: Iterable[str]) -> Iterator[Finding]:
             device = port.interfaces[0] if port.interfaces else port.name
             yield Finding(f"{port.name} has no link", f"ip link set {device} up; check its cable")
     if "nvidia" in vendors and "pynvml" not in there:
-        yield Finding("the library that asks NVIDIA's driver", "pip install 'lockstep[gpu]'")
+        yield Finding(
+            "the Python library pynvml, which reads GPUs, is not installed",
+            "pip install 'lockstep[gpu]'",
+        )
     if (found.cards or found.ports) and "grpc" not in there:
-        yield Finding("what the node agent needs", "pip install 'lockstep[agent]'")
+        yield Finding(
+            "the Python library grpc, which the node agent needs, is not installed",
+            "pip install 'lockstep[agent]'",
+        )
 
 
 def machine(found: Inventory) -> str:
@@ -114,13 +116,10 @@ def machine(found: Inventory) -> str:
 @app.command()
 def doctor(
     *,
-    local: Annotated[
-        bool, typer.Option("--local", help="Look at this machine alone; needs no cluster.")
-    ] = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    local: Annotated[bool, "--local", "Look at this machine alone; needs no cluster."] = False,
+    target: Cluster,
 ) -> None:
-    """Say what each node has (CPU, GPU, NPU, RDMA, FPGA), what is missing, and what mends it.
+    """Say what is missing and what mends it: in the cluster, part by part, and on each node.
 
     It ends with 1 where something is missing.
 
@@ -133,22 +132,36 @@ def doctor(
 
     found = find()
     here = list(of_machine(found, (name for name in EXTRAS if find_spec(name))))
-    print_lines([f"this machine: {machine(found)}", *_told(here)])
+    print_lines([f"this machine: {machine(found)}", *told(here)])
     missing = bool(here)
     if not local:
-        missing = run(Target(kubeconfig, context), _nodes) or missing
+        missing = run(target, _cluster) or missing
     raise typer.Exit(1 if missing else 0)
 
 
-async def _nodes(session: Session) -> bool:
-    """Print the findings of every node; return whether there are any."""
-    some = False
+async def _cluster(session: Session) -> bool:
+    """Print the findings of the cluster, its parts and its nodes; return whether there are any."""
+    findings = list(lacks(await look(session)))
+    print_lines(["the cluster", *told(findings)])
+    some = bool(findings)
+    for name, words, missing in await _parts(session):
+        some = some or bool(missing)
+        print_lines([f"{name}: {words}", *told(missing)])
     for node in (await session.client.list(NODES)).items:
         findings = list(of_node(node))
         some = some or bool(findings)
-        print_lines([f"{node.metadata.name}: {has(node)}", *_told(findings)])
+        print_lines([f"{node.metadata.name}: {has(node)}", *told(findings)])
     return some
 
 
-def _told(findings: list[Finding]) -> list[str]:
-    return [line for one in findings for line in one.lines()] or ["  nothing is missing"]
+async def _parts(session: Session) -> list[tuple[str, str, list[Finding]]]:
+    """Return each installed part: how many of its pods are ready, and what is wrong with it."""
+    silent = {one.part: one for one in await silent_parts(session.client)}
+    found = []
+    for one in await installed(session.client):
+        part = part_of(one)
+        wanted = one.status.get("desiredNumberScheduled", one.spec.get("replicas", 0))
+        ready = one.status.get("numberReady", one.status.get("readyReplicas", 0))
+        missing = [Finding(silent[part].seen, silent[part].look)] if part in silent else []
+        found.append((part, f"{ready} of {wanted} pods are ready", missing))
+    return found

@@ -19,6 +19,7 @@ from lockstep.cli.output import note
 from lockstep.cli.queue_guard import by_name, did_you_mean
 from lockstep.cli.room import surely_fits
 from lockstep.kube.errors import Forbidden, NotFound
+from lockstep.kube.silent_parts import CARRY, warnings
 
 Json = dict[str, Any]
 DEFAULT_QUEUE = "default"
@@ -32,6 +33,8 @@ async def tell_doubts(session: Session, objects: Sequence[Json]) -> None:
     jobs = [obj for obj in ours if obj["kind"] in ("TrainingJob", "Gang")]
     if not jobs and not any(obj["kind"] == "Queue" for obj in ours):
         return
+    for warning in await warnings(session.client, CARRY):
+        note(f"warning: {warning}")
     try:
         queues = await by_name(session)
         for obj in ours:

@@ -3,52 +3,19 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from lockstep.api import quantity
+from lockstep.cli.app import App
 from lockstep.cli.failure import BadInput
 from lockstep.cli.output import note, print_table
 from lockstep.cli.views.table import Column, table
 from lockstep.insight.memory import formulas
 from lockstep.insight.memory.formulas import GIB, Memory, Plan
 
-app = typer.Typer(rich_markup_mode=None)
-
-
-class Precision(StrEnum):
-    """In which numbers it is computed."""
-
-    FP32 = "fp32"
-    MIXED = "mixed"
-    BF16 = "bf16"
-
-
-class Optimizer(StrEnum):
-    """What updates the weights."""
-
-    ADAM = "adam"
-    ADAM8BIT = "adam8bit"
-    SGD = "sgd"
-    MOMENTUM = "momentum"
-    ADAFACTOR = "adafactor"
-
-
-class Recompute(StrEnum):
-    """Which activations are computed again in the backward pass."""
-
-    NONE = "none"
-    SELECTIVE = "selective"
-    FULL = "full"
-
-
-class Printed(StrEnum):
-    """How it is printed."""
-
-    TABLE = "table"
-    JSON = "json"
+app = App()
 
 
 @app.command()
@@ -60,33 +27,9 @@ def estimate(
         ),
     ] = None,
     *,
-    params: Annotated[
-        float, typer.Option(help="Parameters of the whole model, such as 7e9.")
-    ] = 0.0,
-    layers: Annotated[int, typer.Option(help="Layers; a usual number by default.")] = 0,
-    hidden: Annotated[int, typer.Option(help="Width; a usual one by default.")] = 0,
-    heads: Annotated[int, typer.Option(help="Attention heads; one for each 128 of width.")] = 0,
-    vocab: Annotated[int, typer.Option(help="Words; 32000 by default.")] = 0,
-    sequence: Annotated[int, typer.Option(help="Tokens of a sample.")] = 2048,
-    batch: Annotated[int, typer.Option(help="Samples of a micro-batch on one GPU.")] = 1,
-    precision: Annotated[Precision, typer.Option(help="Numbers.")] = Precision.MIXED,
-    optimizer: Annotated[Optimizer, typer.Option(help="Optimizer.")] = Optimizer.ADAM,
-    recompute: Annotated[
-        Recompute, typer.Option(help="Which activations are computed again.")
-    ] = Recompute.NONE,
-    flash: Annotated[bool, typer.Option(help="Attention without stored scores.")] = True,
-    zero: Annotated[int, typer.Option(help="ZeRO stage, 0 to 3; FSDP is 3.")] = 0,
-    data: Annotated[int, typer.Option(help="Data-parallel ranks.")] = 1,
-    tensor: Annotated[int, typer.Option(help="Tensor-parallel ranks.")] = 1,
-    pipeline: Annotated[int, typer.Option(help="Pipeline stages.")] = 1,
-    context: Annotated[int, typer.Option(help="Context-parallel ranks.")] = 1,
-    sequence_parallel: Annotated[
-        bool, typer.Option("--sequence-parallel", help="Split what tensor ranks would repeat.")
-    ] = False,
-    card: Annotated[str, typer.Option(help="Memory of a GPU, such as 80Gi: does it fit?")] = "",
-    output: Annotated[
-        Printed, typer.Option("--output", "-o", help="How to print it.")
-    ] = Printed.TABLE,
+    plan: Plan,
+    card: Annotated[str, "Memory of a GPU, such as 80Gi: does it fit?"] = "",
+    output: Annotated[Literal["table", "json"], "--output", "-o", "How to print it."] = "table",
 ) -> None:
     """Say how much memory a training step takes on its fullest GPU.
 
@@ -101,39 +44,25 @@ def estimate(
     """
     limit = _bytes(card)
     if command:
-        if params:
-            raise BadInput("--params: given beside a command; a script has its own parameters")
+        if plan.params:
+            raise BadInput(
+                f"--params {plan.params:g}: leave it out; the script has its own parameters"
+            )
         from lockstep.cli import tracing
 
-        tracing.show(tracing.trace(command, data), limit, as_json=output is Printed.JSON)
+        tracing.show(tracing.trace(command, plan.data), limit, as_json=output == "json")
         return
-    if not params:
-        raise BadInput("--params: not given; such as 7e9, or a script behind --")
-    plan = Plan(
-        params=params,
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        vocab=vocab,
-        sequence=sequence,
-        batch=batch,
-        precision=precision.value,
-        optimizer=optimizer.value,
-        recompute=recompute.value,
-        flash=flash,
-        zero=zero,
-        data=data,
-        tensor=tensor,
-        pipeline=pipeline,
-        context=context,
-        sequence_parallel=sequence_parallel,
-    )
+    if not plan.params:
+        raise BadInput(
+            "--params: not given",
+            "write --params 7e9, or name a script behind --: -- python train.py",
+        )
     try:
         memory = formulas.estimate(plan)
     except ValueError as error:
         raise BadInput(str(error)) from None
     remedies = formulas.remedies(plan, limit) if limit and memory.most > limit else []
-    if output is Printed.JSON:
+    if output == "json":
         print(json.dumps(_json(memory, limit, remedies), indent=2), flush=True)
     else:
         _table(plan, memory)
@@ -181,8 +110,8 @@ def _table(plan: Plan, memory: Memory) -> None:
         plan.vocab,
     ):
         note(
-            f"taken for granted: {full.layers} layers, width {full.hidden}, {full.heads} heads, "
-            f"{full.vocab} words; options of these names say otherwise"
+            f"assumed: {full.layers} layers, width {full.hidden}, {full.heads} heads, "
+            f"{full.vocab} words; set them with --layers, --hidden, --heads and --vocab"
         )
 
 
@@ -190,10 +119,10 @@ def _verdict(memory: Memory, limit: int, remedies: Remedies) -> None:
     if not limit:
         return
     if memory.most <= limit:
-        note(f"fits {limit / GIB:.0f} GiB")
+        note(f"it fits a GPU of {limit / GIB:.0f} GiB")
     elif memory.likely <= limit:
-        note(f"may not fit {limit / GIB:.0f} GiB: only without much fragmentation")
+        note(f"it may not fit a GPU of {limit / GIB:.0f} GiB: only with little fragmentation")
     else:
-        note(f"does not fit {limit / GIB:.0f} GiB")
+        note(f"it does not fit a GPU of {limit / GIB:.0f} GiB")
     for words, other in remedies:
-        note(f"would fit: {words} (at most {other.most / GIB:.1f} GiB)")
+        note(f"it would fit with {words}: at most {other.most / GIB:.1f} GiB")

@@ -12,11 +12,10 @@ from lockstep.api.roles import elastic
 from lockstep.api.training import TRAINING_JOBS, TrainingJob, TrainingJobSpec
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session
+from lockstep.cli.deletion import delete_all
 from lockstep.cli.failure import CommandFailed
-from lockstep.cli.lifecycle import delete_all
 from lockstep.cli.views.jobs import ended
 from lockstep.cli.views.times import ago
-from lockstep.kube.errors import NotFound
 
 GONE_WITHIN = 120.0
 
@@ -30,21 +29,13 @@ class Existing(Enum):
     REPLACE = auto()
 
 
-async def job_of(session: Session, name: str) -> TrainingJob | None:
-    """Return the job of that name, if there is one."""
-    try:
-        return await session.client.get(TRAINING_JOBS, name, session.namespace)
-    except NotFound:
-        return None
-
-
 async def make_way(session: Session, name: str, existing: Existing) -> bool:
     """Delete the job of that name where it is to be replaced; return whether there was one.
 
     Raises:
         CommandFailed: when it is there and stays, with what can be done.
     """
-    job = await job_of(session, name)
+    job = await session.find(TRAINING_JOBS, name)
     if job is None:
         return False
     if existing is Existing.REPLACE:
@@ -84,12 +75,15 @@ def takes_effect(name: str, before: TrainingJobSpec, after: TrainingJobSpec) -> 
     if sizes[0] != sizes[1]:
         at_once = all(elastic(role) for role in (*before.roles, *after.roles))
         told.append("the new size at once" if at_once else "the job starts anew with its new size")
-    templates = [{r.name: r.template for r in spec.roles} for spec in (before, after)]
-    if templates[0] != templates[1] or before.simulated != after.simulated:
+    pods = [
+        ({role.name: role.template for role in spec.roles}, spec.simulated, spec.code)
+        for spec in (before, after)
+    ]
+    if pods[0] != pods[1]:
         told.append(f"the new pods with the next attempt (`lockstep restart {name}`)")
     if before.topology != after.topology:
         told.append("the topology for pods placed from now on")
-    seen = ("roles", "simulated", "topology")
+    seen = ("roles", "simulated", "code", "topology")
     rest = [f for f in after.__struct_fields__ if f not in seen]
     if any(getattr(before, field) != getattr(after, field) for field in rest):
         told.append("the rest at once")

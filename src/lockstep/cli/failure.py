@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
+
+import typer
 
 
 class CommandFailed(Exception):
@@ -19,3 +23,12 @@ class BadInput(CommandFailed):
     """What was given is wrong: a file, or how options go together."""
 
     exit_code = 2
+
+
+@contextmanager
+def usage(hint: str) -> Iterator[None]:
+    """Report a ValueError inside as wrong usage of the argument or option *hint*."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=hint) from error

@@ -14,8 +14,7 @@ from lockstep.api.simulated import pod_pretends
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
-from lockstep.cli.kept_logs import KeptLog, kept_logs, of_one_job
-from lockstep.cli.log_cursor import Cursor
+from lockstep.cli.log_lines import Cursor
 from lockstep.cli.log_streams import (
     STARTED,
     Request,
@@ -27,6 +26,7 @@ from lockstep.cli.log_streams import (
 from lockstep.cli.output import note
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.errors import NotFound, Unreachable
+from lockstep.kube.kept_logs import KeptLog, kept_logs, of_one_job
 
 LOOK_AGAIN = 0.3
 """Seconds between looks for new pods of a job that is followed."""
@@ -97,7 +97,10 @@ class Following:
         stage = job.status.attempt, job.status.restarts, ended(job)
         if job.spec.simulated or stage == self.stage:
             return
-        found = of_one_job(await kept_logs(self.session, self.request.name), job.metadata.uid)
+        found = of_one_job(
+            await kept_logs(self.session.client, self.session.namespace, self.request.name),
+            job.metadata.uid,
+        )
         if self.stage is None and not self.from_start:
             # What ended before the first look is `lockstep logs --attempt`'s to print.
             self.former = {one.uid for one in found if one.ended}
@@ -192,7 +195,11 @@ async def _print_rest(
 ) -> bool:
     """Print what is left of the log of a pod that is gone; return whether its node has kept it."""
     job = pod.metadata.labels.get(names.JOB_LABEL, "")
-    kept = [one for one in await kept_logs(session, job) if one.uid == pod.metadata.uid]
+    kept = [
+        one
+        for one in await kept_logs(session.client, session.namespace, job)
+        if one.uid == pod.metadata.uid
+    ]
     return bool(kept) and await _print_kept(session, request, kept[0], prefix, cursor)
 
 

@@ -8,10 +8,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.part_options import Running
 from lockstep.kube.errors import ApiError, ConfigError
 from lockstep.nodes.simulated.spec import SpecError
 
@@ -25,7 +26,7 @@ def announce(line: str) -> None:
     print(line if line.startswith("ready") else f"ready {line}".rstrip(), flush=True)
 
 
-def serve(part: Coroutine[Any, Any, Any], *, leashed: bool, verbose: bool) -> None:
+def serve(part: Coroutine[Any, Any, Any], how: Running) -> None:
     """Run *part* until it ends, or until SIGINT, SIGTERM or the end of the leash cancels it.
 
     A part on a leash has a supervisor that holds the other end of its standard input: however the
@@ -37,12 +38,12 @@ def serve(part: Coroutine[Any, Any, Any], *, leashed: bool, verbose: bool) -> No
     """
     logging.basicConfig(
         stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
+        level=logging.DEBUG if how.verbose else logging.INFO,
         format="%(asctime)s %(levelname).1s %(name)s: %(message)s",
     )
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_until_told(part, leashed=leashed))
+            runner.run(until_told(part, (signal.SIGINT, signal.SIGTERM), leashed=how.leashed))
     except KeyboardInterrupt:
         raise SystemExit(0) from None
     except (ConfigError, SpecError) as error:
@@ -60,17 +61,29 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-async def _until_told(part: Coroutine[Any, Any, Any], *, leashed: bool) -> None:
+async def until_told(
+    part: Coroutine[Any, Any, Any],
+    signals: Iterable[signal.Signals],
+    *,
+    leashed: bool,
+    again: Callable[[], None] = lambda: None,
+) -> None:
+    """Run *part* until it ends, or one of the signals or the end of the leash cancels it.
+
+    Each further signal calls *again*.
+    """
     task = asyncio.ensure_future(part)
     loop = asyncio.get_running_loop()
     told = False
 
     def stop() -> None:
         nonlocal told
+        if told:
+            again()
         told = True
         task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in signals:
         loop.add_signal_handler(number, stop)
     if leashed:
         watch_leash(loop, stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,43 +10,41 @@ from typing import Annotated
 import typer
 
 from lockstep.cli import kinds
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import BadInput
-from lockstep.cli.grouped import grouped
+from lockstep.cli.app import App, AtLeast
+from lockstep.cli.completion import Named
+from lockstep.cli.connect import InNamespace, Session, run
+from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.log_streams import Request, running_pod
-from lockstep.cli.options import Context, Kubeconfig, Named, Namespace
-from lockstep.cli.usage import usage
+from lockstep.cli.naming import resolve
+from lockstep.cli.options import Namespaced
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
-Container = Annotated[
-    str, typer.Option("--container", "-c", help="Container; the pod's first by default.")
-]
+Container = Annotated[str, "--container", "-c", "Container; the pod's first by default."]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Which pod of a job, and which cluster."""
+    """Which pod of a job."""
 
-    role: Annotated[str, typer.Option(help="Pod of this role of the job.")] = ""
+    role: Annotated[str, "Pod of this role of the job."] = ""
     index: Annotated[
-        int | None,
-        typer.Option(min=0, help="Pod with this index in its role; the first by default."),
+        int | None, AtLeast(0), "Pod with this index in its role; the first by default."
     ] = None
-    namespace: Namespace = None
-    kubeconfig: Kubeconfig = None
-    context: Context = None
-
-    def target(self) -> Target:
-        """Return which cluster and namespace are meant."""
-        return Target(self.kubeconfig, self.context, self.namespace)
 
     async def pod(self, session: Session, ref: kinds.Reference) -> str:
-        """Return the name of the pod that runs.
+        """Return the name of the pod that runs; of an array, one of its first job that has one.
 
         Raises:
             CommandFailed: when none does.
         """
+        *others, last = await resolve(session, ref)
+        for one in others:
+            with suppress(CommandFailed):
+                return await self._pod_of(session, one)
+        return await self._pod_of(session, last)
+
+    async def _pod_of(self, session: Session, ref: kinds.Reference) -> str:
         if ref.kind == "pod":
             return ref.name
         return await running_pod(session, Request(ref.name, role=self.role, index=self.index))
@@ -60,17 +59,17 @@ def _subject(name: str) -> kinds.Reference:
 
 
 @app.command("exec")
-@grouped
 def exec_(
     name: Named,
     command: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND...", help="What to run in the container.")
     ],
     *,
-    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Pass standard input on.")] = False,
-    tty: Annotated[bool, typer.Option("--tty", "-t", help="Give it a terminal.")] = False,
+    stdin: Annotated[bool, "--stdin", "-i", "Pass standard input on."] = False,
+    tty: Annotated[bool, "--tty", "-t", "Give it a terminal."] = False,
     container: Container = "",
     which: Which,
+    target: Namespaced,
 ) -> None:
     """Run a command in a container of a job's pod; its exit code is this one's.
 
@@ -88,12 +87,11 @@ def exec_(
         wanted = Command(await which.pod(session, ref), tuple(command), container, stdin, tty)
         return await converse(session, wanted)
 
-    raise typer.Exit(run(which.target(), work))
+    raise typer.Exit(run(target, work))
 
 
 @app.command()
-@grouped
-def attach(name: Named, *, container: Container = "", which: Which) -> None:
+def attach(name: Named, *, container: Container = "", which: Which, target: Namespaced) -> None:
     """Show what a running container writes from now on; Ctrl-C leaves it running.
 
     Example: lockstep attach digits --index 0
@@ -106,14 +104,14 @@ def attach(name: Named, *, container: Container = "", which: Which) -> None:
         wanted = Command(await which.pod(session, ref), (), container, False, False)
         return await converse(session, wanted)
 
-    raise typer.Exit(run(which.target(), work))
+    raise typer.Exit(run(target, work))
 
 
 @app.command()
-@grouped
-def cp(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="PATH, or NAME:PATH.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="PATH, or NAME:PATH.")],
+async def cp(
+    session: InNamespace,
+    source: Annotated[str, "FROM", "PATH, or NAME:PATH."],
+    destination: Annotated[str, "TO", "PATH, or NAME:PATH."],
     *,
     container: Container = "",
     which: Which,
@@ -127,19 +125,15 @@ def cp(
     """
     from lockstep.cli.remote import download, upload
 
-    (from_, path), (to, place) = _side(source), _side(target)
+    (from_, path), (to, place) = _side(source), _side(destination)
     if (from_ is None) == (to is None):
         raise BadInput("one of FROM and TO is in a pod: NAME:PATH", "lockstep cp digits:/out/x ./x")
-
-    async def work(session: Session) -> None:
-        if from_ is not None:
-            pod = await which.pod(session, from_)
-            await download(session, pod, container, path, Path(place))
-        elif to is not None:
-            pod = await which.pod(session, to)
-            await upload(session, pod, container, Path(path), place)
-
-    run(which.target(), work)
+    if from_ is not None:
+        pod = await which.pod(session, from_)
+        await download(session, pod, container, path, Path(place))
+    elif to is not None:
+        pod = await which.pod(session, to)
+        await upload(session, pod, container, Path(path), place)
 
 
 def _side(text: str) -> tuple[kinds.Reference | None, str]:
@@ -150,12 +144,10 @@ def _side(text: str) -> tuple[kinds.Reference | None, str]:
 
 
 @app.command("port-forward")
-@grouped
-def port_forward(
+async def port_forward(
+    session: InNamespace,
     name: Named,
-    ports: Annotated[
-        list[str], typer.Argument(metavar="[LOCAL:]PORT...", help="8080, 8000:80; 0:80 any free.")
-    ],
+    ports: Annotated[list[str], "[LOCAL:]PORT...", "8080, 8000:80; 0:80 any free."],
     *,
     which: Which,
 ) -> None:
@@ -168,11 +160,7 @@ def port_forward(
     ref = _subject(name)
     with usage("PORT"):
         pairs = [_ports(one) for one in ports]
-
-    async def work(session: Session) -> None:
-        await forward(session, await which.pod(session, ref), pairs)
-
-    run(which.target(), work)
+    await forward(session, await which.pod(session, ref), pairs)
 
 
 def _ports(text: str) -> tuple[int, int]:

@@ -6,27 +6,33 @@ import asyncio
 import time
 from typing import Annotated
 
-import typer
-
 from lockstep.api.core import PODS, Pod
 from lockstep.api.dataset_cache import DATASET_CACHES
-from lockstep.api.gang import Gang
+from lockstep.api.gang import GANGS, Gang
 from lockstep.api.node_health import NODE_HEALTHS, slow_network
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import CommandFailed
-from lockstep.cli.listing import find_gang
-from lockstep.cli.options import Context, Kubeconfig, Namespace, OneNamed, Output
-from lockstep.cli.output import Format, encode, print_lines, structured
-from lockstep.cli.usage import usage
-from lockstep.cli.views.data_at_hand import claims_within, data_lines
-from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod, facts
+from lockstep.cli.app import App
+from lockstep.cli.completion import OneNamed
+from lockstep.cli.connect import Session, run
+from lockstep.cli.failure import CommandFailed, usage
+from lockstep.cli.naming import resolve_one
+from lockstep.cli.options import Namespaced, Output
+from lockstep.cli.output import Format, print_lines, show
+from lockstep.cli.views.explain import (
+    claims_within,
+    data_lines,
+    explain_gang,
+    explain_job,
+    explain_pod,
+    facts,
+)
 from lockstep.cli.views.jobs import ended
 from lockstep.cli.views.network import slow_lines
 from lockstep.kube.errors import Forbidden, NotFound
+from lockstep.kube.silent_parts import CARRY, warnings
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 PATIENCE = 3.0
 """Seconds that a gang just submitted may take to be looked at before that itself is the answer."""
@@ -40,15 +46,12 @@ def explain(
     *,
     output: Output = Format.TABLE,
     layout: Annotated[
-        bool, typer.Option("--layout", help="Draw which ranks are on which node, and the cost.")
+        bool, "--layout", "Draw which ranks are on which node, and the cost."
     ] = False,
     network: Annotated[
-        bool,
-        typer.Option("--network", help="Say what ranks should be told of the network, and why."),
+        bool, "--network", "Say what ranks should be told of the network, and why."
     ] = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Namespaced,
 ) -> None:
     """Say why a job, a gang or a pod waits, and what would change it.
 
@@ -66,7 +69,6 @@ def explain(
         if wanted.kind not in ("job", "gang", "pod"):
             raise ValueError(f"{wanted} does not wait; explain takes a job, a gang or a pod")
     plain = len(name) == 1 and "/" not in name[0]
-    target = Target(kubeconfig, context, namespace)
     if layout:
         # The scheduler's arrays take longer to load than all the rest that explain needs.
         from lockstep.cli.layout import layout_of
@@ -77,16 +79,10 @@ def explain(
         from lockstep.cli import network_explain
 
         found = run(target, lambda session: network_explain.network_of(session, wanted.name))
-        if structured(output):
-            print(encode(network_explain.tree(found), output), end="")
-        else:
-            print_lines(network_explain.lines(found))
+        show(network_explain.tree(found), network_explain.lines(found), output)
         return
-    lines, subject = run(target, lambda s: _explain(s, wanted, plain))
-    if structured(output):
-        print(encode({"name": str(wanted), "lines": lines, **facts(subject)}, output), end="")
-        return
-    print_lines(lines)
+    meant, lines, subject = run(target, lambda s: _explained(s, wanted, plain))
+    show({"name": str(meant), "lines": lines, **facts(subject)}, lines, output)
 
 
 async def _data(session: Session, claims: list[str]) -> list[str]:
@@ -115,13 +111,23 @@ async def _looked_at(session: Session, name: str) -> Gang | None:
     """Return the gang; one that is new only once the scheduler has said something about it."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        gang = await find_gang(session, name)
+        gang = await session.find(GANGS, name)
         new = gang is not None and gang.status.phase == "Pending"
         if gang is None or not new or gang.status.reason not in UNDECIDED:
             return gang
         if time.monotonic() > deadline:
             return gang
         await asyncio.sleep(0.1)
+
+
+async def _explained(
+    session: Session, wanted: kinds.Reference, plain: bool
+) -> tuple[kinds.Reference, list[str], TrainingJob | Gang | Pod]:
+    """Return what *wanted* stands for, and why it waits, after the parts that do not run."""
+    silent = asyncio.create_task(warnings(session.client, CARRY))
+    meant = await resolve_one(session, wanted)
+    lines, subject = await _explain(session, meant, plain)
+    return meant, [*await silent, *lines], subject
 
 
 async def _explain(

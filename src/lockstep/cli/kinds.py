@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep.api.core import CONFIG_MAPS, EVENTS, NODES, PODS, PRIORITY_CLASSES, SERVICES
@@ -49,6 +49,8 @@ class Reference:
     kind: str
     name: str
     resource: Resource[Any]
+    bare: bool = field(default=False, compare=False)
+    """Whether the user gave the name alone, without a kind."""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -129,4 +131,4 @@ def reference(text: str) -> Reference:
     if not name or (slash and not kind) or "/" in kind:
         raise ValueError(f"{text!r} names nothing; write NAME for a job, or KIND/NAME")
     short, res = resource(kind or "job")
-    return Reference(short, name, res)
+    return Reference(short, name, res, bare=not slash)

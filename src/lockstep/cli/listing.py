@@ -5,59 +5,63 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
 from lockstep.api.core import EVENTS, NODES, PODS, Event
-from lockstep.api.gang import GANGS, Gang
+from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
+from lockstep.api.selectors import parse_labels
+from lockstep.api.team import TEAMS
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.wire import to_builtins
 from lockstep.cli import kinds
+from lockstep.cli.app import App
 from lockstep.cli.choice import Choice
-from lockstep.cli.completion import objects
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.grouped import grouped
-from lockstep.cli.options import (
-    AllNamespaces,
-    Context,
-    Kubeconfig,
-    Namespace,
-    OneNamed,
-    Output,
-    Watch,
+from lockstep.cli.completion import OneNamed, objects
+from lockstep.cli.connect import Session, run
+from lockstep.cli.failure import usage
+from lockstep.cli.naming import resolve_all, resolve_one
+from lockstep.cli.options import Everywhere, Namespaced, Output, Watch
+from lockstep.cli.output import (
+    Format,
+    encode,
+    note,
+    print_lines,
+    print_objects,
+    print_table,
+    structured,
 )
-from lockstep.cli.output import Format, encode, print_lines, print_objects, print_table, structured
-from lockstep.cli.usage import usage
+from lockstep.cli.target import Target
 from lockstep.cli.views import catalog
-from lockstep.kube.errors import NotFound
+from lockstep.kube.errors import Forbidden
+from lockstep.kube.named import in_all_or_own, readable
+from lockstep.kube.silent_parts import CARRY, warnings
 
-app = typer.Typer(rich_markup_mode=None)
+CARRIED: Final[tuple[Resource[Any], ...]] = (TRAINING_JOBS, GANGS)
+"""Kinds that stay as they are while parts of Lockstep do not run."""
+OWN_ONES: Final[tuple[Resource[Any], ...]] = (QUEUES, TEAMS)
+"""Kinds of which members of teams read their own by name."""
+app = App()
 
 Json = dict[str, Any]
 _SECONDS = len("2006-01-02T15:04:05")
 
 
 @app.command("list")
-@grouped
 def list_(
-    kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="jobs, gangs, queues, nodes, pods, events, ...")
-    ] = "jobs",
+    kind: Annotated[str, "[KIND]", "jobs, gangs, queues, nodes, pods, events, ..."] = "jobs",
     *,
     choice: Choice,
     output: Output = Format.TABLE,
     watch: Watch = False,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Everywhere,
 ) -> None:
     """List objects: jobs, when no KIND is given.
 
@@ -70,7 +74,6 @@ def list_(
     """
     with usage("KIND"):
         short, res = kinds.resource(kind)
-    target = Target(kubeconfig, context, namespace, all_namespaces)
     _list(target, short, res, choice, output, watch=watch)
 
 
@@ -91,7 +94,6 @@ def _list(
 
 
 @app.command()
-@grouped
 def get(
     names: Annotated[
         list[str] | None,
@@ -105,10 +107,7 @@ def get(
     choice: Choice,
     output: Output = Format.TABLE,
     watch: Watch = False,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Everywhere,
 ) -> None:
     """Get objects by name, or all of a kind as `list` does.
 
@@ -123,7 +122,6 @@ def get(
         wanted = kinds.wanted(names or [])
         if not isinstance(wanted, tuple) and (watch or not choice.plain() or choice.selector):
             raise ValueError("objects by name are not chosen among; name a kind alone")
-    target = Target(kubeconfig, context, namespace, all_namespaces)
     if isinstance(wanted, tuple):
         _list(target, *wanted, choice, output, watch=watch)
     else:
@@ -131,14 +129,7 @@ def get(
 
 
 @app.command()
-def describe(
-    name: OneNamed,
-    *,
-    output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+def describe(name: OneNamed, *, output: Output = Format.TABLE, target: Namespaced) -> None:
     """Show everything worth knowing about one object.
 
     With -o json or yaml: the object with its gang, pods and events.
@@ -151,7 +142,6 @@ def describe(
     """
     with usage("NAME"):
         wanted = kinds.single(name)
-    target = Target(kubeconfig, context, namespace)
     if structured(output):
         print(encode(run(target, lambda s: _whole_page(s, wanted)), output), end="")
         return
@@ -163,14 +153,11 @@ async def list_all(
 ) -> None:
     """Print the objects of one kind."""
     if structured(output) or output is Format.NAME:
-        raw = await session.client.get_raw(
-            res.path(session.scope(res)),
-            {"labelSelector": choice.selector} if choice.selector else None,
-        )
-        items = [_typed(item, res) for item in msgspec.json.decode(raw)["items"]]
+        items = await _raw_list(session, short, res, choice.selector)
         _print_objects(choice.of_objects(items), short, output, single=False)
         return
     view = catalog.view(res)
+    silent = asyncio.create_task(warnings(session.client, CARRY)) if res in CARRIED else None
     found = await _found(session, res, view, choice.selector)
     where = "" if session.all_namespaces or not res.namespaced else f" in {session.namespace}"
     print_table(
@@ -179,17 +166,45 @@ async def list_all(
         empty=f"no {kinds.plural(short)}{where}",
         namespaces=session.all_namespaces,
     )
+    for warning in await silent if silent is not None else ():
+        note(f"warning: {warning}")
+
+
+async def _raw_list(session: Session, short: str, res: Resource[Any], selector: str) -> list[Json]:
+    params = {"labelSelector": selector} if selector else None
+    try:
+        raw = await session.client.get_raw(res.path(session.scope(res)), params)
+    except Forbidden:
+        if res not in OWN_ONES:
+            raise
+        found = await _selected(session, res, selector)
+        return [
+            await _raw(session, kinds.Reference(short, one.metadata.name, res)) for one in found
+        ]
+    return [_typed(item, res) for item in msgspec.json.decode(raw)["items"]]
+
+
+async def _selected(session: Session, res: Resource[Any], selector: str) -> Sequence[Any]:
+    """Return the objects of a kind; of queues and teams those that the user may read by name."""
+    try:
+        found = await session.client.list(res, session.scope(res), label_selector=selector)
+    except Forbidden:
+        if res not in OWN_ONES:
+            raise
+        own, match = await readable(session.client, res), parse_labels(selector)
+        return [one for one in own if match.matches(one.metadata.labels)]
+    return found.items
 
 
 async def _found(
     session: Session, res: Resource[Any], view: catalog.View, selector: str
 ) -> dict[str, Sequence[Any]]:
-    listings = await asyncio.gather(
-        session.client.list(res, session.scope(res), label_selector=selector),
+    found, *others = await asyncio.gather(
+        _selected(session, res, selector),
         *(_whole(session, res, more) for more in view.more),
     )
-    kinds_ = (res.kind, *(more.kind for more in view.more))
-    return {kind: got.items for kind, got in zip(kinds_, listings, strict=True)}
+    listings = {more.kind: got.items for more, got in zip(view.more, others, strict=True)}
+    return {res.kind: found, **listings}
 
 
 async def _whole(session: Session, res: Resource[Any], more: Resource[Any]) -> Any:
@@ -199,6 +214,7 @@ async def _whole(session: Session, res: Resource[Any], more: Resource[Any]) -> A
 
 async def get_all(session: Session, wanted: Sequence[kinds.Reference], output: Format) -> None:
     """Print the objects by name."""
+    wanted = await resolve_all(session, wanted)
     if output is Format.TABLE or output is Format.WIDE:
         for res, names in _by_resource(wanted):
             view = catalog.view(res)
@@ -247,13 +263,14 @@ async def page(session: Session, ref: kinds.Reference) -> list[str]:
     """Return everything worth knowing about one object, as lines."""
     from lockstep.cli.views import describe as pages
 
+    ref = await resolve_one(session, ref)
     client, res = session.client, ref.resource
     namespace = session.home(res)
     obj = await client.get(res, ref.name, namespace)
     now = time.time()
     events = await _events(session, ref, obj.metadata, uid=obj.metadata.uid)
     if res is TRAINING_JOBS:
-        gang = await find_gang(session, ref.name)
+        gang = await session.find(GANGS, ref.name)
         events += await _events(session, kinds.Reference("gang", ref.name, GANGS), obj.metadata)
         pods = await client.list(PODS, namespace, label_selector=f"{JOB_LABEL}={ref.name}")
         return pages.describe_job(obj, gang, pods.items, events, now)
@@ -261,7 +278,7 @@ async def page(session: Session, ref: kinds.Reference) -> list[str]:
         pods = await client.list(PODS, namespace, label_selector=f"{GANG_LABEL}={ref.name}")
         return pages.describe_gang(obj, pods.items, events, now)
     if res is QUEUES:
-        gangs = (await client.list(GANGS)).items
+        gangs = await in_all_or_own(client, GANGS, session.namespace)
         return pages.describe_queue(obj, [g for g in gangs if g.spec.queue == ref.name], now)
     if res is NODES:
         pods = await client.list(PODS, field_selector=f"spec.nodeName={ref.name}")
@@ -276,11 +293,12 @@ async def page(session: Session, ref: kinds.Reference) -> list[str]:
 
 async def _whole_page(session: Session, ref: kinds.Reference) -> Json:
     """Return the object and what belongs to it, as plain trees."""
+    ref = await resolve_one(session, ref)
     client, namespace = session.client, session.home(ref.resource)
     found: Json = {"object": await _raw(session, ref)}
     label = {"job": JOB_LABEL, "gang": GANG_LABEL}.get(ref.kind)
     if label is not None:
-        gang = await find_gang(session, ref.name)
+        gang = await session.find(GANGS, ref.name)
         pods = await client.list(PODS, namespace, label_selector=f"{label}={ref.name}")
         found["gang"] = to_builtins(gang) if gang is not None else None
         found["pods"] = [to_builtins(pod) for pod in pods.items]
@@ -288,14 +306,6 @@ async def _whole_page(session: Session, ref: kinds.Reference) -> Json:
     events = await _events(session, ref, meta, uid=meta.uid)
     found["events"] = [to_builtins(event) for event in events]
     return found
-
-
-async def find_gang(session: Session, name: str) -> Gang | None:
-    """Return the gang called *name*, if there is one."""
-    try:
-        return await session.client.get(GANGS, name, session.namespace)
-    except NotFound:
-        return None
 
 
 async def _events(
@@ -306,7 +316,12 @@ async def _events(
 
     about = f"involvedObject.name={ref.name},involvedObject.kind={ref.resource.kind}"
     namespace = session.namespace if ref.resource.namespaced else None
-    found = (await session.client.list(EVENTS, namespace, field_selector=about)).items
+    try:
+        found = (await session.client.list(EVENTS, namespace, field_selector=about)).items
+    except Forbidden:
+        if ref.resource not in OWN_ONES:
+            raise
+        return []
     created = (since.creation_timestamp or "")[:_SECONDS]
     return [
         event

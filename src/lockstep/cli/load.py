@@ -185,7 +185,7 @@ def _unknown_kind(obj: Json) -> list[str]:
         return [f"apiVersion: given {obj['apiVersion']!r}; {obj['kind']} is in {API_VERSION}"]
     if obj["apiVersion"].startswith(f"{GROUP}/"):
         return [f"kind: given {obj['kind']!r}; allowed are {', '.join(ours)}"]
-    return []  # a custom resource of somebody else's, which only the server knows
+    return []  # a custom resource of another project, which only the server knows
 
 
 def _meant(kind: str, path: str) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lockstep.api import names
 from lockstep.api.core import PODS, Pod
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
-from lockstep.cli.kept_logs import KeptLog
-from lockstep.cli.lines import Prefixed
-from lockstep.cli.log_cursor import Cursor
-from lockstep.cli.views.nodes import natural
+from lockstep.cli.log_lines import Cursor, Prefixed
+from lockstep.cli.views.table import natural
 from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.kept_logs import KeptLog
 
 STARTED = ("Running", "Succeeded", "Failed")
 
@@ -34,6 +34,8 @@ class Request:
     timestamps: bool = False
     attempt: int | None = None
     since: int | None = None
+    before: str = ""
+    """What goes before each line: the job, where there are several."""
 
     def selector(self) -> str:
         """Return the label selector of the job's pods."""
@@ -67,21 +69,19 @@ async def print_on(
     kept: KeptLog | None = None,
 ) -> bool:
     """Print a pod's log from the cursor on; return whether the stream came to an end of its own."""
-    write, lines = _writer(), Prefixed(prefix)
+    write, lines = _writer(), Prefixed(request.before + prefix)
     cursor.reconnect()
+    chunks = _chunks(
+        session,
+        replace(request, tail=None, since=None) if cursor.time else request,
+        pod,
+        kept,
+        follow=follow,
+        since_time=cursor.time.decode(),
+        timestamps=True,
+    )
     try:
-        async for chunk in session.client.logs(
-            session.namespace,
-            pod,
-            container=_container(request, kept),
-            follow=follow,
-            tail=None if cursor.time else request.tail,
-            since_time=cursor.time.decode(),
-            since_seconds=None if cursor.time else request.since,
-            timestamps=True,
-            node=kept.node if kept else "",
-            uid=kept.uid if kept else "",
-        ):
+        async for chunk in chunks:
             write(lines.feed(cursor.feed(chunk)))
     except NotFound:
         raise
@@ -90,9 +90,20 @@ async def print_on(
     return True
 
 
-async def stream_kept(session: Session, request: Request, kept: KeptLog, prefix: str) -> None:
-    """Print the log of a pod that is gone."""
-    await stream(session, request, kept.pod, prefix, follow=False, kept=kept)
+def _chunks(
+    session: Session, request: Request, pod: str, kept: KeptLog | None, **how: Any
+) -> AsyncIterator[bytes]:
+    """Ask for the log of a pod that is there, or of one that is gone and whose node keeps it."""
+    return session.client.logs(
+        session.namespace,
+        pod,
+        container=_container(request, kept),
+        tail=request.tail,
+        since_seconds=request.since,
+        node=kept.node if kept else "",
+        uid=kept.uid if kept else "",
+        **how,
+    )
 
 
 def _container(request: Request, kept: KeptLog | None) -> str | None:
@@ -125,20 +136,11 @@ async def stream(
         CommandFailed: when it cannot be read.
     """
     write = _writer()
-    lines = Prefixed(prefix)
+    lines = Prefixed(request.before + prefix)
     try:
-        async for chunk in session.client.logs(
-            session.namespace,
-            pod,
-            container=_container(request, kept),
-            follow=follow,
-            tail=request.tail,
-            since_seconds=request.since,
-            previous=request.previous and request.pod,
-            timestamps=request.timestamps,
-            node=kept.node if kept else "",
-            uid=kept.uid if kept else "",
-        ):
+        previous = request.previous and request.pod
+        how = {"follow": follow, "previous": previous, "timestamps": request.timestamps}
+        async for chunk in _chunks(session, request, pod, kept, **how):
             write(lines.feed(chunk))
     except NotFound:
         raise

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Annotated
-
-import typer
+from dataclasses import replace
+from typing import Annotated, Final
 
 from lockstep.api import duration, names
 from lockstep.api.core import PODS
-from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli import kinds
+from lockstep.cli.app import App, AtLeast
 from lockstep.cli.completion import objects
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.connect import InNamespace, Session
+from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.following import follow_job, follow_pod
-from lockstep.cli.kept_logs import attempts, kept_logs, of_one_job
 from lockstep.cli.log_streams import (
     STARTED,
     Request,
@@ -23,47 +23,33 @@ from lockstep.cli.log_streams import (
     pods_of,
     prefix_of,
     stream,
-    stream_kept,
 )
-from lockstep.cli.options import Context, Kubeconfig, Namespace
+from lockstep.cli.naming import resolve
 from lockstep.cli.output import note
-from lockstep.cli.usage import usage
-from lockstep.cli.views.nodes import natural
-from lockstep.kube.errors import NotFound
+from lockstep.cli.views.table import natural
+from lockstep.kube.kept_logs import attempts, kept_logs, of_one_job
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
+MOST_FOLLOWED: Final = 64
+"""Jobs of an array that are followed at once."""
 
 
 @app.command()
-def logs(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="Name of a job, or pod/NAME.", autocompletion=objects),
-    ],
+async def logs(
+    session: InNamespace,
+    name: Annotated[str, "NAME", "NAME of a job, an array or a pod.", objects],
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the end.")] = False,
-    role: Annotated[str, typer.Option(help="Only pods of this role of the job.")] = "",
-    index: Annotated[
-        int | None, typer.Option(min=0, help="Only the pod with this index in its role.")
-    ] = None,
-    tail: Annotated[int | None, typer.Option(min=0, help="Only so many last lines each.")] = None,
-    attempt: Annotated[
-        int | None, typer.Option(min=0, help="Of this attempt of the job, from 0.")
-    ] = None,
+    follow: Annotated[bool, "--follow", "-f", "Go on until the end."] = False,
+    role: Annotated[str, "Only pods of this role of the job."] = "",
+    index: Annotated[int | None, AtLeast(0), "Only the pod with this index in its role."] = None,
+    tail: Annotated[int | None, AtLeast(0), "Only so many last lines each."] = None,
+    attempt: Annotated[int | None, AtLeast(0), "Of this attempt of the job, from 0."] = None,
     previous: Annotated[
-        bool,
-        typer.Option("--previous", "-p", help="Of the attempt before the last; pod/: container."),
+        bool, "--previous", "-p", "Of the attempt before the last; pod/: container."
     ] = False,
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Only lines of this time until now, such as 10m.")
-    ] = "",
-    container: Annotated[
-        str | None, typer.Option("--container", "-c", help="Of this container.")
-    ] = None,
-    timestamps: Annotated[bool, typer.Option(help="Put the time before each line.")] = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    since: Annotated[str, "TIME", "Only lines of this time until now, such as 10m."] = "",
+    container: Annotated[str | None, "--container", "-c", "Of this container."] = None,
+    timestamps: Annotated[bool, "Put the time before each line."] = False,
 ) -> None:
     """Print what a job's pods wrote, each line with its pod where there are several.
 
@@ -74,6 +60,7 @@ def logs(
     Examples:
       lockstep logs digits --tail 20
       lockstep logs digits -f --index 0
+      lockstep logs sweep --tail 5
       lockstep logs digits --attempt 0 --since 2h
       lockstep logs pod/digits-worker-1 --previous
     """
@@ -101,16 +88,46 @@ def logs(
         attempt,
         seconds,
     )
-    target = Target(kubeconfig, context, namespace)
-    run(target, lambda session: print_logs(session, request, follow=follow))
+    await print_logs(session, ref, request, follow=follow)
 
 
-async def print_logs(session: Session, request: Request, *, follow: bool) -> None:
-    """Print the logs that *request* names.
+async def print_logs(
+    session: Session, ref: kinds.Reference, request: Request, *, follow: bool
+) -> None:
+    """Print the logs that *request* names; of an array, those of its jobs.
 
     Raises:
         CommandFailed: when there are none to print.
     """
+    found = [ref] if ref.kind == "pod" else await resolve(session, ref)
+    if found[0].kind == "pod" and request.attempt is not None:
+        raise BadInput("--attempt: it is for a job; a pod belongs to one attempt")
+    if len(found) == 1:
+        one = replace(request, name=found[0].name, pod=found[0].kind == "pod")
+        await _print_one(session, one, follow=follow)
+        return
+    jobs = [replace(request, name=one.name, before=f"[{one.name}] ") for one in found]
+    if follow and len(jobs) > MOST_FOLLOWED:
+        raise BadInput(
+            f"array {ref.name} has {len(jobs)} jobs; --follow follows at most {MOST_FOLLOWED}",
+            f"`lockstep logs {found[0].name} --follow` follows one of them",
+        )
+    if follow:
+        await asyncio.gather(*(_print_one(session, one, follow=True) for one in jobs))
+        return
+    failures = []
+    for one in jobs:
+        try:
+            await _print_one(session, one, follow=False)
+        except CommandFailed as failure:
+            failures.append(failure)
+    if len(failures) == len(jobs):
+        raise failures[0]
+    for left_out in failures:
+        note(str(left_out))
+
+
+async def _print_one(session: Session, request: Request, *, follow: bool) -> None:
     if request.pod and follow and not request.previous:
         pod = await session.client.get(PODS, request.name, session.namespace)
         await follow_pod(session, request, pod, "")
@@ -123,10 +140,13 @@ async def print_logs(session: Session, request: Request, *, follow: bool) -> Non
 
 
 async def _print_job(session: Session, request: Request) -> None:
-    job = await _job(session, request.name)
+    job = await session.find(TRAINING_JOBS, request.name)
     if job is not None and job.spec.simulated:
         raise CommandFailed(no_log(job))
-    kept = of_one_job(await kept_logs(session, request.name), job.metadata.uid if job else None)
+    kept = of_one_job(
+        await kept_logs(session.client, session.namespace, request.name),
+        job.metadata.uid if job else None,
+    )
     kept = [one for one in kept if request.means(one)]
     pods = [pod for pod in await pods_of(session, request) if pod.status.phase in STARTED]
     if job is None and not kept:
@@ -149,17 +169,11 @@ async def _print_job(session: Session, request: Request) -> None:
         note(f"no pod of job {request.name} runs; this is what attempt {wanted} wrote")
     several = len(pods) + len(gone) > 1
     for one in sorted(gone, key=lambda one: natural(one.pod)):
-        await stream_kept(session, request, one, one.prefix if several else "")
+        prefix = one.prefix if several else ""
+        await stream(session, request, one.pod, prefix, follow=False, kept=one)
     for pod in pods:
         prefix = prefix_of(pod) if several else ""
         await stream(session, request, pod.metadata.name, prefix, follow=False)
-
-
-async def _job(session: Session, name: str) -> TrainingJob | None:
-    try:
-        return await session.client.get(TRAINING_JOBS, name, session.namespace)
-    except NotFound:
-        return None
 
 
 def _attempt(request: Request, known: Sequence[int]) -> int | None:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
+from lockstep.cli import wording
 from lockstep.cli.failure import CommandFailed
 
 
@@ -83,11 +84,12 @@ ENTRIES = (
     Entry("snapshot", CLUSTER, "Write down what the scheduler goes by.", "snapshot"),
     Entry("simulate", CLUSTER, "Run the scheduler over simulated time.", "simulate", group=True),
     Entry("console", CLUSTER, "Open the console in the browser, or serve it.", "console"),
-    Entry("version", CLUSTER, "Print the versions of client and server.", "about"),
+    Entry("version", CLUSTER, "Print the versions of client and server.", "standing"),
     Entry("manifests", CLUSTER, "Print manifests to apply to a cluster.", "manifests", group=True),
     Entry("apiserver", PARTS, "Run the embedded API server.", "processes"),
     Entry("scheduler", PARTS, "Run the gang scheduler.", "processes"),
     Entry("controllers", PARTS, "Run the job controllers.", "processes"),
+    Entry("recorder", PARTS, "Record who used which GPU.", "processes"),
     Entry("router", PARTS, "Carry requests to inference services.", "processes"),
     Entry("gateway", PARTS, "Serve kernels and notebooks.", "processes"),
     Entry("admission", PARTS, "Send pods with shares of GPUs here.", "processes"),
@@ -119,9 +121,32 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that *args* begins with, or say which ones look like it."""
+        from typer._click.exceptions import UsageError
+
         # The parent class looks for similar names among commands that are loaded.
         self.commands = cast("Any", dict.fromkeys(self.list_commands(ctx)))
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            if meant := wording.command(args[0]):
+                error.message = f"No such command {args[0]!r}. Did you mean {meant!r}?"
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, or say which options an unknown one may stand for."""
+        from typer._click.exceptions import NoSuchOption
+
+        try:
+            return super().invoke(ctx)
+        except NoSuchOption as error:
+            params = error.ctx.command.params if error.ctx else []
+            known = [name for one in params for name in one.opts]
+            near = wording.option(error.option_name, known) or error.possibilities
+            if near:
+                meant = ", ".join(repr(one) for one in near)
+                error.message = f"No such option {error.option_name!r}. Did you mean {meant}?"
+                error.possibilities = None
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by section, without importing any of them."""
@@ -178,8 +203,9 @@ def _root(
     if not (namespace or kubeconfig or context):
         return
     from lockstep.cli import connect
+    from lockstep.cli.target import Target
 
-    connect.before_command = connect.Target(kubeconfig, context or None, namespace or None)
+    connect.before_command = Target(kubeconfig, context or None, namespace or None)
 
 
 COLLECTIONS = (50_000, 20, 100)

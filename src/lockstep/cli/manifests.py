@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from lockstep.cli.app import App
 from lockstep.cli.failure import BadInput
 
-app = typer.Typer(
-    help="Manifests to apply to a cluster.", rich_markup_mode=None, invoke_without_command=True
-)
+app = App("Manifests to apply to a cluster.", invoke_without_command=True, no_args_is_help=False)
 
 
 @app.callback()
 def everything(
     context: typer.Context,
-    image: Annotated[
-        str | None, typer.Option(help="The image of Lockstep: registry.example.org/lockstep:1.")
-    ] = None,
+    *,
+    image: Annotated[str | None, "The image of Lockstep: registry.example.org/lockstep:1."] = None,
 ) -> None:
     """Print everything that a cluster needs as YAML: CRDs, roles, Deployments.
 
@@ -29,29 +27,30 @@ def everything(
         if image is not None:
             raise BadInput(f"--image does not go with {context.invoked_subcommand}")
         return
-    _print_manifest("cluster.yaml", image)
+    print(manifest(image), end="")
 
 
-def _print_manifest(name: str, image: str | None) -> None:
-    """Print a manifest that comes with the program, with the *image* that is wanted."""
+def manifest(image: str | None) -> str:
+    """Return the manifest that comes with the program, with the *image* that is wanted.
+
+    It is the image of every part, and the one that brings the launcher into pods of jobs.
+    """
     from importlib.resources import files
 
     from lockstep import __version__
 
-    text = (files("lockstep.cli") / name).read_text()
+    text = (files("lockstep.cli") / "cluster.yaml").read_text()
     if image is not None:
         for key in ("image", "value"):
             text = text.replace(f"{key}: lockstep:{__version__}\n", f"{key}: {image}\n")
-    print(text, end="")
+    return text
 
 
 @app.command()
 def crds(
+    *,
     dialect: Annotated[
-        str,
-        typer.Option(
-            help="Print the kinds of these dialects instead: all, or names separated by commas."
-        ),
+        str, "Print the kinds of these dialects instead: all, or names separated by commas."
     ] = "",
 ) -> None:
     """Print the custom resource definitions as YAML.
@@ -88,18 +87,31 @@ def creator() -> None:
 
 
 @app.command()
-def admission(
-    image: Annotated[
-        str | None, typer.Option(help="The image of Lockstep: registry.example.org/lockstep:1.")
-    ] = None,
-) -> None:
-    """Print the webhook that sends pods with shares of GPUs to Lockstep's scheduler.
+def queue_use() -> None:
+    """Print the admission policy that holds who may use queues (Kubernetes 1.30 and newer).
 
-    Pods with shares, and no others, are refused while it does not answer.
-
-    Example: lockstep manifests admission | kubectl apply --server-side -f -
+    Example: lockstep manifests queue-use | kubectl apply --server-side -f -
     """
-    _print_manifest("admission.yaml", image)
+    import yaml
+
+    from lockstep.api import queue_policy
+
+    print(yaml.safe_dump_all(queue_policy.objects(), sort_keys=False, width=100), end="")
+
+
+@app.command()
+def team_borders() -> None:
+    """Print the admission policy that keeps members from what isolates their team.
+
+    It needs Kubernetes 1.30 or newer.
+
+    Example: lockstep manifests team-borders | kubectl apply --server-side -f -
+    """
+    import yaml
+
+    from lockstep.api import team_borders
+
+    print(yaml.safe_dump_all(team_borders.objects(), sort_keys=False, width=100), end="")
 
 
 @app.command()
@@ -123,11 +135,16 @@ def alarms() -> None:
     """
     import yaml
 
+    print(yaml.safe_dump(alarm_groups(), sort_keys=False, width=100), end="")
+
+
+def alarm_groups() -> dict[str, Any]:
+    """Return all alarms as Prometheus' file of rules has them."""
     from lockstep.devices.core import rules
     from lockstep.insight import alarms as insight
 
-    groups = [*rules.rules()["groups"], rules.group("lockstep-insight", insight.ALARMS)]
-    print(yaml.safe_dump({"groups": groups}, sort_keys=False, width=100), end="")
+    own = rules.group("lockstep-insight", insight.ALARMS)
+    return {"groups": [*rules.rules()["groups"], own]}
 
 
 @app.command()

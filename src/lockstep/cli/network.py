@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lockstep.cli.connect import Target, run
-from lockstep.cli.failure import CommandFailed
-from lockstep.cli.grouped import grouped
-from lockstep.cli.options import Context, Kubeconfig, Namespace, Output
-from lockstep.cli.output import Format, encode, print_lines, print_objects, structured
-from lockstep.cli.usage import usage
+from lockstep.cli.app import App
+from lockstep.cli.connect import InNamespace, run
+from lockstep.cli.failure import CommandFailed, usage
+from lockstep.cli.options import Cluster, Namespaced, Output
+from lockstep.cli.output import Format, print_lines, print_objects, show
 
 if TYPE_CHECKING:
     from lockstep.api.topology import Rail
@@ -24,62 +23,42 @@ class Sources:
     """What tells of the network's tree."""
 
     lldp: Annotated[
-        Path | None,
-        typer.Option(help="What lldpcli -f json prints; or a folder of it, NODE.json each."),
+        Path | None, "What lldpcli -f json prints; or a folder of it, NODE.json each."
     ] = None
-    ibnetdiscover: Annotated[Path | None, typer.Option(help="What ibnetdiscover prints.")] = None
-    netq: Annotated[Path | None, typer.Option(help="What netq show lldp json prints.")] = None
-    topograph: Annotated[Path | None, typer.Option(help="topograph's graph as JSON.")] = None
-    slurm: Annotated[Path | None, typer.Option(help="Slurm's topology.conf.")] = None
-    hypernodes: Annotated[
-        Path | None, typer.Option(help="Volcano's HyperNodes as YAML or JSON.")
-    ] = None
+    ibnetdiscover: Annotated[Path | None, "What ibnetdiscover prints."] = None
+    netq: Annotated[Path | None, "What netq show lldp json prints."] = None
+    topograph: Annotated[Path | None, "topograph's graph as JSON."] = None
+    slurm: Annotated[Path | None, "Slurm's topology.conf."] = None
+    hypernodes: Annotated[Path | None, "Volcano's HyperNodes as YAML or JSON."] = None
 
 
-app = typer.Typer(help="Check and discover the network.", rich_markup_mode=None)
-
-
-@app.callback()
-def _network() -> None:
-    """Check and discover the training network."""
+app = App("Check and discover the training network.")
 
 
 @app.command()
 def check(
-    nodes: Annotated[
-        list[str] | None, typer.Argument(help="Nodes, or job/NAME; all nodes by default.")
-    ] = None,
+    nodes: Annotated[list[str] | None, "Nodes, or job/NAME; all nodes by default."] = None,
     *,
     seconds: Annotated[
         float, typer.Option(min=0.02, max=10, help="Seconds of traffic in each direction.")
     ] = 0.2,
-    peers: Annotated[
-        int, typer.Option(min=0, max=1024, help="Peers of each node on each rail; 0: all.")
-    ] = 0,
+    peers: Annotated[int, range(1025), "Peers of each node on each rail; 0: all."] = 0,
     across: Annotated[
-        bool, typer.Option("--across", help="Measure between rails too, where routes lead there.")
+        bool, "--across", "Measure between rails too, where routes lead there."
     ] = False,
     rail: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=SUBNET", help="A rail; those of the Topology by default."),
+        list[str] | None, "NAME=SUBNET", "A rail; those of the Topology by default."
     ] = None,
     tree: Annotated[
-        Path | None,
-        typer.Option(help="Judge a recorded tree, or a folder of them, one for each node."),
+        Path | None, "Judge a recorded tree, or a folder of them, one for each node."
     ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Record this machine's tree into a new folder, and end.")
-    ] = None,
-    here: Annotated[
-        bool, typer.Option("--here", help="Look at this machine alone; ask no cluster.")
-    ] = False,
+    record: Annotated[Path | None, "Record this machine's tree into a new folder, and end."] = None,
+    here: Annotated[bool, "--here", "Look at this machine alone; ask no cluster."] = False,
     patience: Annotated[
         float, typer.Option(min=1, max=3600, help="Seconds until a silent peer is given up.")
     ] = 10.0,
     output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Namespaced,
 ) -> None:
     """Look at each node's NICs, measure all pairs on all rails, and name what is at fault.
 
@@ -101,26 +80,23 @@ def check(
         for one in rails:
             subnet(one)
     if record is not None:
-        from lockstep.cli.network_trees import write_down
+        from lockstep.cli.network_resources import write_down
 
         print_lines([write_down(record)])
         return
     if tree is not None or here:
-        from lockstep.cli.network_trees import judged
+        from lockstep.cli.network_resources import judged
 
         _show(judged(tree, rails), output)
         return
     wish = Wish(tuple(nodes or ()), tuple(rails), seconds, peers, patience, across)
-    _show(run(Target(kubeconfig, context, namespace), lambda one: measured(one, wish)), output)
+    _show(run(target, lambda one: measured(one, wish)), output)
 
 
 def _show(found: dict[str, Any], output: Format) -> None:
-    if structured(output):
-        print(encode(found, output), end="")
-    else:
-        from lockstep.cli.views.network import check_lines
+    from lockstep.cli.views.network import check_lines
 
-        print_lines(check_lines(found))
+    show(found, check_lines(found), output)
     if found["verdict"]["kind"] != "healthy":
         raise typer.Exit(1)
 
@@ -135,19 +111,15 @@ def _rail(text: str) -> Rail:
 
 
 @app.command()
-@grouped
 def discover(
     given: Sources,
     *,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Make it the cluster's: labels and the Topology.")
-    ] = False,
+    apply: Annotated[bool, "--apply", "Make it the cluster's: labels and the Topology."] = False,
     as_hypernodes: Annotated[
-        bool, typer.Option("--as-hypernodes", help="Print Volcano's HyperNodes instead.")
+        bool, "--as-hypernodes", "Print Volcano's HyperNodes instead."
     ] = False,
     output: Output = Format.TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Cluster,
 ) -> None:
     """Find the network's tree: from what tools printed, or from what the cluster states.
 
@@ -162,7 +134,6 @@ def discover(
     """
     from lockstep.cli import network_discover as work
 
-    target = Target(kubeconfig, context)
     named = {
         option: work.read(option, path)
         for option, path in asdict(given).items()
@@ -183,25 +154,19 @@ def discover(
 
         shape = Format.JSON if output is Format.JSON else Format.YAML
         print_objects(hypernodes(found.tiers, found.nodes), shape, single=False)
-    elif structured(output):
-        print(encode(work.shown(found), output), end="")
     else:
         from lockstep.cli.views.network import tree_lines
 
-        print_lines(tree_lines(work.shown(found)))
+        show(work.shown(found), tree_lines(work.shown(found)), output)
 
 
 @app.command()
-def plan(
-    job: Annotated[str, typer.Argument(help="Name of the job.")],
+async def plan(
+    session: InNamespace,
+    job: Annotated[str, "Name of the job."],
     *,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Give the pods their addresses, through the agents.")
-    ] = False,
+    apply: Annotated[bool, "--apply", "Give the pods their addresses, through the agents."] = False,
     output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Plan an address on every rail for each pod of a job.
 
@@ -213,27 +178,22 @@ def plan(
       lockstep network plan llm
       lockstep network plan llm --apply
     """
-    from lockstep.cli.network_plan import plan as made
+    from lockstep.cli.network_resources import plan as made
 
-    target = Target(kubeconfig, context, namespace)
-    found = run(target, lambda session: made(session, job, apply=apply))
-    if structured(output):
-        print(encode(found, output), end="")
-        return
-    for pod, told in found.items():
-        listed = ", ".join(f"{one['rail']} {one['address']}" for one in told["addresses"])
-        print_lines([f"{pod} on {told['node']}: {listed}"])
+    found = await made(session, job, apply=apply)
+    lines = (
+        f"{pod} on {told['node']}: "
+        + ", ".join(f"{one['rail']} {one['address']}" for one in told["addresses"])
+        for pod, told in found.items()
+    )
+    show(found, lines, output)
 
 
 @app.command()
 def resources(
-    config: Annotated[
-        Path, typer.Argument(help="ConfigMap of the SR-IOV or the shared RDMA device plugin.")
-    ],
+    config: Annotated[Path, "ConfigMap of the SR-IOV or the shared RDMA device plugin."],
     *,
-    tree: Annotated[
-        Path | None, typer.Option(help="Recorded trees; this machine by default.")
-    ] = None,
+    tree: Annotated[Path | None, "Recorded trees; this machine by default."] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Say which resources a device plugin's ConfigMap makes of a node's NICs.
@@ -246,27 +206,20 @@ def resources(
     from lockstep.cli.network_resources import resources as made
 
     found = made(config, tree)
-    if structured(output):
-        print(encode(found, output), end="")
-        return
-    for node, told in found["nodes"].items():
-        for name, amount in told["resources"].items():
-            print_lines([f"{node}: {name} {amount} ({', '.join(told['nics'][name]) or 'none'})"])
-    print_lines(f"problem: {words}" for words in found["problems"])
+    lines = [
+        f"{node}: {name} {amount} ({', '.join(told['nics'][name]) or 'none'})"
+        for node, told in found["nodes"].items()
+        for name, amount in told["resources"].items()
+    ]
+    show(found, [*lines, *(f"problem: {words}" for words in found["problems"])], output)
 
 
 @app.command()
 def attachments(
     *,
-    type_: Annotated[
-        str, typer.Option("--type", help="macvlan, ipvlan, host-device or sriov.")
-    ] = "macvlan",
-    resource: Annotated[
-        str, typer.Option(help="Resource that hands the NICs out, as mellanox.com/vfs.")
-    ] = "",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    type_: Annotated[str, "--type", "macvlan, ipvlan, host-device or sriov."] = "macvlan",
+    resource: Annotated[str, "Resource that hands the NICs out, as mellanox.com/vfs."] = "",
+    target: Namespaced,
 ) -> None:
     """Print a NetworkAttachmentDefinition of Multus for each rail of the Topology.
 
@@ -274,6 +227,6 @@ def attachments(
     """
     from lockstep.cli import network_resources as work
 
-    rails = run(Target(kubeconfig, context, namespace), work.rails_of)
-    found = work.attachments(rails, namespace or "default", type_, resource)
+    rails = run(target, work.rails_of)
+    found = work.attachments(rails, target.namespace or "default", type_, resource)
     print_objects(found, Format.YAML, single=False)

@@ -52,7 +52,7 @@ async def measured(session: Session, wish: Wish) -> Json:
         CommandFailed: when there is nothing to measure.
     """
     nodes = await _nodes(session, wish.names)
-    topology = await _topology(session)
+    topology = await session.find(TOPOLOGIES, "default") or DEFAULT_TOPOLOGY
     rails = wish.rails or tuple(topology.spec.rails)
     names, leaves = [node.metadata.name for node in nodes], _leaves(nodes, topology)
     answers: Mapping[str, NodeAnswer] = {}
@@ -135,13 +135,6 @@ async def _nodes(session: Session, names: tuple[str, ...]) -> list[Node]:
     if len(found) < 2:
         raise CommandFailed(f"{len(found)} nodes; it takes two to measure between them")
     return found
-
-
-async def _topology(session: Session) -> Topology:
-    try:
-        return await session.client.get(TOPOLOGIES, "default")
-    except NotFound:
-        return DEFAULT_TOPOLOGY
 
 
 def _leaves(nodes: list[Node], topology: Topology) -> dict[str, str]:

@@ -22,6 +22,7 @@ from lockstep.compat.hypernodes import HYPERNODES, HyperNode, HyperNodes
 from lockstep.devices.core.stated import label
 from lockstep.devices.network.core import sources
 from lockstep.devices.network.core.fabric import Fabric, Fault, Found, resolve
+from lockstep.devices.network.core.infiniband import ibnetdiscover
 from lockstep.kube.errors import NotFound
 
 LABEL: Final = "network.lockstep.dev/"
@@ -101,18 +102,14 @@ def _tree_of(
     return [tier.name for tier in tiers], found
 
 
-def _slurm(text: str) -> tuple[list[str], dict[str, list[str]]]:
-    return fabrics.slurm(text)
-
-
 GRAPHS: Final[Mapping[str, Callable[[str, str], Fabric]]] = {
-    "ibnetdiscover": lambda text, _: sources.ibnetdiscover(text),
+    "ibnetdiscover": lambda text, _: ibnetdiscover(text),
     "lldp": sources.lldp,
     "netq": lambda text, _: sources.netq(text),
 }
 TREES: Final[Mapping[str, Callable[[str], tuple[list[str], dict[str, list[str]]]]]] = {
     "topograph": fabrics.topograph,
-    "slurm": _slurm,
+    "slurm": fabrics.slurm,
     "hypernodes": _hypernodes,
 }
 
@@ -177,10 +174,7 @@ async def apply(session: Session, found: Found) -> None:
         for name in reversed(found.tiers)
     ]
     node = Tier(name="node", label="kubernetes.io/hostname")
-    try:
-        before = await session.client.get(TOPOLOGIES, "default")
-    except NotFound:
-        before = None
+    before = await session.find(TOPOLOGIES, "default")
     if before is not None:
         known = {tier.name: tier for tier in before.spec.tiers}
         tiers = [
@@ -189,7 +183,9 @@ async def apply(session: Session, found: Found) -> None:
         ]
     rails = before.spec.rails if before is not None else []
     # Labels first: a tier whose labels are not there yet would hold no node.
-    there = {one.metadata.name: one.metadata.labels for one in await _all_nodes(session)}
+    there = {
+        one.metadata.name: one.metadata.labels for one in (await session.client.list(NODES)).items
+    }
     for name, path in sorted(found.nodes.items()):
         if name not in there:
             note(f"the cluster has no node {name}; it gets no labels")
@@ -203,10 +199,6 @@ async def apply(session: Session, found: Found) -> None:
         await session.client.create(TOPOLOGIES, body)
     else:
         await session.client.patch(TOPOLOGIES, "default", {"spec": spec})
-
-
-async def _all_nodes(session: Session) -> list[Any]:
-    return list((await session.client.list(NODES)).items)
 
 
 def shown(found: Found) -> dict[str, Any]:

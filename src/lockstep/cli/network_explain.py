@@ -14,7 +14,6 @@ from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.jobs.nccl import Hca, Network, Rank, Setting, explained
-from lockstep.kube.errors import NotFound
 
 Json = dict[str, Any]
 
@@ -30,10 +29,7 @@ async def network_of(session: Session, job: str) -> dict[str, list[Setting]]:
     pods: list[Json] = json.loads(raw)["items"]
     if not pods:
         raise CommandFailed(f"the job {job!r} has no pods now", "its network is known once it runs")
-    try:
-        topology = await session.client.get(TOPOLOGIES, "default")
-    except NotFound:
-        topology = DEFAULT_TOPOLOGY
+    topology = await session.find(TOPOLOGIES, "default") or DEFAULT_TOPOLOGY
     nodes = {one.metadata.name: one for one in (await session.client.list(NODES)).items}
     above = [tier for tier in topology.spec.tiers if tier.label != HOSTNAME_LABEL]
     labelled = [

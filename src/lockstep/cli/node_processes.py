@@ -7,48 +7,39 @@ from typing import Annotated
 
 import typer
 
-from lockstep.cli.failure import BadInput
+from lockstep.cli.app import App
+from lockstep.cli.failure import BadInput, usage
 from lockstep.cli.foreground import announce, serve
-from lockstep.cli.options import Kubeconfig, Leashed, Verbose
-from lockstep.cli.usage import usage
+from lockstep.cli.part_options import Beyond, Running
+from lockstep.cli.target import Kubeconfig
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 
 @app.command("process-node")
 def process_node(
     *,
-    data: Annotated[Path, typer.Option(help="Directory of the pods' files and logs.")],
+    data: Annotated[Path, "Directory of the pods' files and logs."],
     kubeconfig: Kubeconfig = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the node; the host's name by default.")
-    ] = None,
+    name: Annotated[str | None, "Name of the node; the host's name by default."] = None,
     hide: Annotated[
-        list[Path] | None,
-        typer.Option(help="Directory that pods see empty, beside --data; may be repeated."),
+        list[Path] | None, "Directory that pods see empty, beside --data; may be repeated."
     ] = None,
     images: Annotated[
-        Path | None,
-        typer.Option(help="Table of what to run for images, before the shipped one (YAML)."),
+        Path | None, "Table of what to run for images, before the shipped one (YAML)."
     ] = None,
     data_cache: Annotated[
-        Path | None,
-        typer.Option(help="Start the data cache, with this kubeconfig, once a dataset wants one."),
+        Path | None, "Start the data cache, with this kubeconfig, once a dataset wants one."
     ] = None,
     certificate: Annotated[
-        Path | None,
-        typer.Option(help="Certificate shown to the API server, which asks for its logs (PEM)."),
+        Path | None, "Certificate shown to the API server, which asks for its logs (PEM)."
     ] = None,
-    key: Annotated[Path | None, typer.Option(help="Key of --certificate (PEM).")] = None,
-    address: Annotated[
-        str, typer.Option(help="Address at which the API server reaches this node.")
-    ] = "127.0.0.1",
+    key: Annotated[Path | None, "Key of --certificate (PEM)."] = None,
+    address: Annotated[str, "Address at which the API server reaches this node."] = "127.0.0.1",
     pod_cidr: Annotated[
-        str,
-        typer.Option(help="Subnet of the pods' addresses, all of which this machine must have."),
+        str, "Subnet of the pods' addresses, all of which this machine must have."
     ] = "127.0.0.0/8",
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Make this machine a node that runs pods as processes.
 
@@ -74,30 +65,36 @@ def process_node(
             data_cache=data_cache,
             ready=announce,
         ),
-        leashed=leashed,
-        verbose=verbose,
+        how,
     )
 
 
 @app.command("data-cache")
 def data_cache(
     *,
-    node: Annotated[str, typer.Option(help="Name of the node.")],
-    data: Annotated[Path, typer.Option(help="Directory of what is known, and of files.")],
+    node: Annotated[str, "Name of the node."],
+    data: Annotated[Path, "Directory of what is known, and of files."],
     kubeconfig: Kubeconfig = None,
     hide: Annotated[
-        list[Path] | None,
-        typer.Option(help="Directory that no dataset may show, beside --data; may be repeated."),
+        list[Path] | None, "Directory that no dataset may show, beside --data; may be repeated."
     ] = None,
     listen: Annotated[
-        str, typer.Option(help="Where other nodes and clients reach the cache; port 0 is any.")
+        str, "Where other nodes and clients reach the cache; port 0 is any."
     ] = "127.0.0.1:0",
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    kubelet: Annotated[
+        Path | None,
+        "Mount datasets into pods of the kubelet with this directory, as the CSI driver "
+        "data.lockstep.dev: in a privileged container of the node.",
+    ] = None,
+    endpoints: Beyond,
+    how: Running,
 ) -> None:
-    """Keep datasets on this node. It is started by the node once a dataset wants it.
+    """Keep datasets on this node. A process node starts it once a dataset wants it.
 
-    Example: lockstep data-cache --node n1 --data ./cache --kubeconfig ./cluster/kubeconfig
+    \b
+    Examples:
+      lockstep data-cache --node n1 --data ./cache --kubeconfig ./cluster/kubeconfig
+      lockstep data-cache --node n1 --data /var/lib/lockstep/data --kubelet /var/lib/kubelet
     """
     try:
         from lockstep.data.cache.main import run
@@ -110,9 +107,11 @@ def data_cache(
         data=data,
         hide=hide or (),
         listen=listen,
+        kubelet=kubelet,
+        ports=endpoints.ports(),
         ready=announce,
     )
-    serve(part, leashed=leashed, verbose=verbose)
+    serve(part, how)
 
 
 @app.command("simulate-nodes")
@@ -127,9 +126,8 @@ def simulate_nodes(
     ] = None,
     *,
     kubeconfig: Kubeconfig = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    seed: Annotated[int, "Seed of everything random."] = 0,
+    how: Running,
 ) -> None:
     """Simulate nodes with GPUs, and the pods on them.
 
@@ -137,8 +135,4 @@ def simulate_nodes(
     """
     from lockstep.nodes.simulated.main import run
 
-    serve(
-        run(kubeconfig=kubeconfig, spec=spec, seed=seed, ready=announce),
-        leashed=leashed,
-        verbose=verbose,
-    )
+    serve(run(kubeconfig=kubeconfig, spec=spec, seed=seed, ready=announce), how)

@@ -7,88 +7,73 @@ import time
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from lockstep.api import duration
 from lockstep.api.core import NODES, PODS, Pod
 from lockstep.cli import kinds
+from lockstep.cli.app import App
 from lockstep.cli.choice import Choice
 from lockstep.cli.completion import of
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.connect import OfCluster, Session
+from lockstep.cli.failure import CommandFailed, usage
 from lockstep.cli.listing import get_all, list_all
-from lockstep.cli.options import Context, Kubeconfig, Output
+from lockstep.cli.options import Output
 from lockstep.cli.output import Format, note
-from lockstep.cli.usage import usage
 from lockstep.cli.views.amounts import holds
 from lockstep.kube.errors import NotFound, TooManyRequests
 
-app = typer.Typer(help="Nodes: see them, take them out.", rich_markup_mode=None)
+app = App("Nodes: see them, take them out.")
 
-Names = Annotated[
-    list[str], typer.Argument(metavar="NAME...", help="Names of nodes.", autocompletion=of("node"))
-]
+Names = Annotated[list[str], "NAME...", "Names of nodes.", of("node")]
 
 
 @app.command("list")
-def list_(
+async def list_(
+    session: OfCluster,
     *,
     output: Output = Format.TABLE,
-    selector: Annotated[
-        str, typer.Option("--selector", "-l", help="Only nodes with these labels.")
-    ] = "",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    selector: Annotated[str, "--selector", "-l", "Only nodes with these labels."] = "",
 ) -> None:
     """List the nodes with what is used on them.
 
     Example: lockstep node list -l spine=spine-0
     """
-    target = Target(kubeconfig, context)
-    run(target, lambda session: list_all(session, "node", NODES, Choice(selector=selector), output))
+    await list_all(session, "node", NODES, Choice(selector=selector), output)
 
 
 @app.command()
-def get(
-    names: Names,
-    *,
-    output: Output = Format.TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def get(session: OfCluster, names: Names, *, output: Output = Format.TABLE) -> None:
     """Get nodes by name.
 
     Example: lockstep node get sim-0 -o yaml
     """
     wanted = [kinds.Reference("node", name, NODES) for name in names]
-    run(Target(kubeconfig, context), lambda session: get_all(session, wanted, output))
+    await get_all(session, wanted, output)
 
 
 @app.command()
-def cordon(names: Names, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+async def cordon(session: OfCluster, names: Names) -> None:
     """Let no more pods onto nodes; what runs there goes on.
 
     Example: lockstep node cordon sim-0
     """
-    run(Target(kubeconfig, context), lambda session: _cordon(session, names, closed=True))
+    await _cordon(session, names, closed=True)
 
 
 @app.command()
-def uncordon(names: Names, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+async def uncordon(session: OfCluster, names: Names) -> None:
     """Let pods onto nodes again.
 
     Example: lockstep node uncordon sim-0
     """
-    run(Target(kubeconfig, context), lambda session: _cordon(session, names, closed=False))
+    await _cordon(session, names, closed=False)
 
 
 @app.command()
-def drain(
+async def drain(
+    session: OfCluster,
     names: Names,
     *,
-    timeout: Annotated[str, typer.Option(help="How long to wait for the pods' end.")] = "5m",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    timeout: Annotated[str, "How long to wait for the pods' end."] = "5m",
 ) -> None:
     """Cordon nodes and evict their pods, as disruption budgets allow.
 
@@ -96,21 +81,17 @@ def drain(
     """
     with usage("--timeout"):
         seconds = duration.parse(timeout)
-    run(Target(kubeconfig, context), lambda session: _drain(session, names, seconds))
+    await _cordon(session, names, closed=True)
+    end = time.monotonic() + seconds
+    for name in names:
+        await _empty(session, name, end)
+        print(f"node/{name} drained")
 
 
 async def _cordon(session: Session, names: Sequence[str], *, closed: bool) -> None:
     for name in names:
         await session.client.patch(NODES, name, {"spec": {"unschedulable": closed or None}})
         print(f"node/{name} {'cordoned' if closed else 'uncordoned'}")
-
-
-async def _drain(session: Session, names: Sequence[str], seconds: float) -> None:
-    await _cordon(session, names, closed=True)
-    end = time.monotonic() + seconds
-    for name in names:
-        await _empty(session, name, end)
-        print(f"node/{name} drained")
 
 
 async def _empty(session: Session, node: str, end: float) -> None:

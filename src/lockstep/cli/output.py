@@ -73,6 +73,14 @@ def print_lines(lines: Iterable[str]) -> None:
         print(line, flush=True)
 
 
+def show(tree: Any, lines: Iterable[str], format_: Format) -> None:
+    """Print a plain tree where the format is JSON or YAML, else the lines that say the same."""
+    if structured(format_):
+        print(encode(tree, format_), end="", flush=True)
+    else:
+        print_lines(lines)
+
+
 def note(text: str) -> None:
     """Tell a person something that is no result: on standard error."""
     print(text, file=sys.stderr, flush=True)

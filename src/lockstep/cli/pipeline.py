@@ -2,67 +2,58 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lockstep.api.pipeline import PIPELINE_RUNS
+from lockstep.api.core import CONFIG_MAPS, ConfigMap
+from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS
+from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS
 from lockstep.cli import pipeline_file, pipeline_work
+from lockstep.cli.app import App, AtLeast
 from lockstep.cli.choice import Choice
-from lockstep.cli.connect import Target, run
+from lockstep.cli.connect import InNamespace, Session
+from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.listing import list_all
-from lockstep.cli.options import Context, Kubeconfig, Namespace, Output
+from lockstep.cli.options import Output
 from lockstep.cli.output import Format
 from lockstep.cli.usage_records import RecordsFile
+from lockstep.cli.views import pipelines
+from lockstep.cli.views.table import plain
 
-app = typer.Typer(
-    help="Pipelines: graphs of steps, each a pod or a job in a queue.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App("Pipelines: graphs of steps, each a pod or a job in a queue.")
 
-Name = Annotated[str, typer.Argument(help="Name of the run.")]
+Name = Annotated[str, "Name of the run."]
 File = Annotated[
     Path,
     typer.Argument(
         help="What kfp's compiler wrote, an Argo Workflow, or a PipelineRun.", exists=True
     ),
 ]
-Parameters = Annotated[
-    list[str] | None,
-    typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="May be repeated."),
-]
-Root = Annotated[str | None, typer.Option(help="Where artefacts go, as s3://BUCKET/PATH.")]
-StorageSecret = Annotated[str | None, typer.Option(help="Secret with the variables of that store.")]
-Queue = Annotated[str | None, typer.Option(help="Queue of the steps.")]
+Parameters = Annotated[list[str] | None, "-p", "--parameter", "NAME=VALUE", "May be repeated."]
+Root = Annotated[str | None, "Where artefacts go, as s3://BUCKET/PATH."]
+StorageSecret = Annotated[str | None, "Secret with the variables of that store."]
+Queue = Annotated[str | None, "Queue of the steps."]
 
 
 @app.command("run")
-def run_(
+async def run_(
+    session: InNamespace,
     file: File,
     *,
     parameters: Parameters = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run; made up by default.")] = None,
+    name: Annotated[str | None, "Name of the run; made up by default."] = None,
     root: Root = None,
     storage_secret: StorageSecret = None,
     queue: Queue = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run every step, also with a kept result.")
-    ] = False,
+    no_cache: Annotated[bool, "--no-cache", "Run every step, also with a kept result."] = False,
     keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AGE", help="Age at which kept results end where a step states none, as 7d."
-        ),
+        str | None, "AGE", "Age at which kept results end where a step states none, as 7d."
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when the run is over.")] = False,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that --wait waits at most.", min=0.1)
-    ] = 86400.0,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    wait: Annotated[bool, "--wait", "Return when the run is over."] = False,
+    timeout: Annotated[float, AtLeast(0.1), "Seconds that --wait waits at most."] = 86400.0,
 ) -> None:
     """Run a pipeline from a file.
 
@@ -72,10 +63,7 @@ def run_(
     if no_cache:
         wanted["keepResults"] = False
     body = pipeline_file.read(file, parameters or [], name, wanted)
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.start(session, body, timeout if wait else None),
-    )
+    await pipeline_work.start(session, body, timeout if wait else None)
 
 
 def _given(**options: str | None) -> dict[str, Any]:
@@ -83,26 +71,18 @@ def _given(**options: str | None) -> dict[str, Any]:
 
 
 @app.command()
-def trigger(
+async def trigger(
+    session: InNamespace,
     file: File,
     *,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run for each new ModelVersion of it.")
-    ] = None,
-    stage: Annotated[
-        str, typer.Option(help="Only once that version is at this stage, as Production.")
-    ] = "",
-    dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run for each new version of this Dataset.")
-    ] = None,
-    name: Annotated[str, typer.Option(help="Name of the trigger.")],
+    model: Annotated[str | None, "NAME", "Run for each new ModelVersion of it."] = None,
+    stage: Annotated[str, "Only once that version is at this stage, as Production."] = "",
+    dataset: Annotated[str | None, "NAME", "Run for each new version of this Dataset."] = None,
+    name: Annotated[str, "Name of the trigger."],
     parameters: Parameters = None,
     root: Root = None,
     storage_secret: StorageSecret = None,
     queue: Queue = None,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Run a pipeline whenever a model or a dataset has a new version.
 
@@ -114,203 +94,157 @@ def trigger(
     body = pipeline_file.trigger(
         pipeline_file.read(file, parameters or [], None, wanted), name, model, stage, dataset
     )
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.make_trigger(session, body),
-    )
+    made = await session.client.create(PIPELINE_TRIGGERS, body, session.namespace)
+    print(f"pipelinetrigger/{made.metadata.name} created", flush=True)
 
 
 @app.command("list")
-def list_(
-    *,
-    output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def list_(session: InNamespace, *, output: Output = Format.TABLE) -> None:
     """List the runs.
 
     Example: lockstep pipeline list
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: list_all(session, "pipeline", PIPELINE_RUNS, Choice(), output),
-    )
+    await list_all(session, "pipeline", PIPELINE_RUNS, Choice(), output)
 
 
 @app.command()
-def describe(
-    name: Name,
-    *,
-    records: RecordsFile = None,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def describe(session: InNamespace, name: Name, *, records: RecordsFile = None) -> None:
     """Draw the graph of a run: states, times, waiting, cost, what the steps gave.
 
     What a step cost is known where there are usage records and its pods held GPUs.
 
     Example: lockstep pipeline describe squares-7f3a
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.describe(session, name, records),
-    )
+    await pipeline_work.describe(session, name, records)
 
 
 @app.command()
-def logs(
+async def logs(
+    session: InNamespace,
     name: Name,
-    step: Annotated[
-        str | None, typer.Argument(help="A step, as main.train or train; all by default.")
-    ] = None,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    step: Annotated[str | None, "A step, as main.train or train; all by default."] = None,
 ) -> None:
     """Print what the steps of a run wrote.
 
     Example: lockstep pipeline logs squares-7f3a total
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.logs(session, name, step),
-    )
+    await pipeline_work.logs(session, name, step)
 
 
 @app.command()
-def stop(
-    name: Name,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def stop(session: InNamespace, name: Name) -> None:
     """Stop a run: its steps end, exit handlers run.
 
     Example: lockstep pipeline stop squares-7f3a
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.change(session, name, {"desired": "Stopped"}, "stopped"),
-    )
+    await _change(session, name, {"desired": "Stopped"}, "stopped")
 
 
 @app.command()
-def suspend(
-    name: Name,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def suspend(session: InNamespace, name: Name) -> None:
     """Start no further step of a run; those that run go on.
 
     Example: lockstep pipeline suspend squares-7f3a
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.change(session, name, {"desired": "Suspended"}, "suspended"),
-    )
+    await _change(session, name, {"desired": "Suspended"}, "suspended")
 
 
 @app.command()
-def resume(
+async def resume(
+    session: InNamespace,
     name: Name,
-    step: Annotated[
-        str | None, typer.Argument(help="One suspended step; all of them by default.")
-    ] = None,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    step: Annotated[str | None, "One suspended step; all of them by default."] = None,
 ) -> None:
     """Let a suspended run, or its suspended steps, go on.
 
     Example: lockstep pipeline resume release-7f3a approve
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.resume(session, name, step),
-    )
+    found = await pipeline_work.run_of(session, name)
+    waiting = [
+        place
+        for place, one in pipeline_work.steps_in(found).items()
+        if one.kind == "Suspend" and one.phase == "Running" and step in (None, place, one.name)
+    ]
+    if step is not None and not waiting:
+        raise CommandFailed(f"run {name}: step {step} is not suspended")
+    spec: dict[str, Any] = {"resumed": sorted({*found.spec.resumed, *waiting})}
+    await _change(session, name, spec if step else {**spec, "desired": "Running"}, "resumed")
 
 
 @app.command()
-def retry(
-    name: Name,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def retry(session: InNamespace, name: Name) -> None:
     """Run again what has not succeeded of a run that is over.
 
     Example: lockstep pipeline retry squares-7f3a
     """
-    run(Target(kubeconfig, context, namespace), lambda session: pipeline_work.retry(session, name))
+    found = await pipeline_work.run_of(session, name)
+    if found.status.phase not in ("Failed", "Stopped"):
+        raise CommandFailed(f"run {name} is {found.status.phase}: only what failed is run again")
+    spec = {"retries": found.spec.retries + 1, "desired": "Running"}
+    await session.client.patch(PIPELINE_RUNS, name, {"spec": spec}, session.namespace)
+    print(f"pipeline/{name} is run again")
+
+
+async def _change(session: Session, name: str, spec: dict[str, Any], done: str) -> None:
+    """Change the spec of a run that is not over."""
+    found = await pipeline_work.run_of(session, name)
+    if found.status.phase in pipeline_work.OVER:
+        raise CommandFailed(f"run {name} is over: {found.status.phase}")
+    await session.client.patch(PIPELINE_RUNS, name, {"spec": spec}, session.namespace)
+    print(f"pipeline/{name} {done}")
 
 
 @app.command()
-def serve(
+async def serve(
+    session: InNamespace,
     *,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on loopback; 0 chooses a free one.")
-    ] = 8888,
-    root: Annotated[
-        str | None, typer.Option(help="Where artefacts go where a run does not say.")
-    ] = None,
-    storage_secret: Annotated[
-        str | None, typer.Option(help="Secret with the variables of that store.")
-    ] = None,
-    queue: Annotated[str | None, typer.Option(help="Queue of the runs.")] = None,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    port: Annotated[int, range(65536), "Port on loopback; 0 chooses a free one."] = 8888,
+    root: Annotated[str | None, "Where artefacts go where a run does not say."] = None,
+    storage_secret: Annotated[str | None, "Secret with the variables of that store."] = None,
+    queue: Annotated[str | None, "Queue of the runs."] = None,
 ) -> None:
     """Answer kfp.Client on this machine's loopback, with your rights, until interrupted.
 
     Example: lockstep pipeline serve --port 8888 --root s3://models/runs --storage-secret store
     """
     defaults = _given(root=root, storageSecret=storage_secret, queue=queue)
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.serve(session, port, defaults),
-    )
+    await pipeline_work.serve(session, port, defaults)
 
 
-cache = typer.Typer(help="Kept results of steps.", rich_markup_mode=None, no_args_is_help=True)
+cache = App("Kept results of steps.")
 app.add_typer(cache, name="cache")
 
 
 @cache.command("list")
-def cache_list(
-    *, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None
-) -> None:
+async def cache_list(session: InNamespace) -> None:
     """List the kept results: whose they are, how old, and when they end.
 
     Example: lockstep pipeline cache list
     """
-    run(Target(kubeconfig, context, namespace), pipeline_work.list_kept)
+    print(plain(pipelines.kept(await _kept(session), time.time())))
 
 
 @cache.command("rm")
-def cache_rm(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="As `cache list` shows them.")
-    ] = None,
+async def cache_rm(
+    session: InNamespace,
+    names: Annotated[list[str] | None, "NAME...", "As `cache list` shows them."] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Remove all of the namespace.")] = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    every: Annotated[bool, "--all", "Remove all of the namespace."] = False,
 ) -> None:
     """Forget kept results, so that the steps run again.
 
     Example: lockstep pipeline cache rm --all
     """
-    run(
-        Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.forget(session, names or [], every=every),
-    )
+    if every == bool(names):
+        raise BadInput("give names of kept results, or --all")
+    there = {one.metadata.name for one in await _kept(session)}
+    if missing := [one for one in names or () if one not in there]:
+        raise CommandFailed(f"no kept result: {', '.join(missing)}")
+    for name in names or sorted(there):
+        await session.client.delete(CONFIG_MAPS, name, session.namespace)
+        print(f"{name} forgotten")
+
+
+async def _kept(session: Session) -> list[ConfigMap]:
+    label = f"{KEPT_LABEL}=true"
+    return (await session.client.list(CONFIG_MAPS, session.namespace, label_selector=label)).items

@@ -10,27 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.api import timestamp
-from lockstep.api.core import CONFIG_MAPS, PODS, Pod
+from lockstep.api.core import PODS, Pod
 from lockstep.api.names import JOB_LABEL
-from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, RUN_LABEL, PipelineRun, StepStatus
-from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS
+from lockstep.api.pipeline import KEPT_LOGS, PIPELINE_RUNS, RUN_LABEL, PipelineRun, StepStatus
 from lockstep.api.price_list import PRICE_LISTS
+from lockstep.api.usage_query import Group, UsageQuerySpec
 from lockstep.cli.connect import Session
-from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.failure import CommandFailed
 from lockstep.cli.output import print_lines
-from lockstep.cli.up.parts import RECORDS
 from lockstep.cli.usage_records import usage_of
 from lockstep.cli.views import pipelines
-from lockstep.cli.views.table import plain
 from lockstep.insight.cost import billing, prices
-from lockstep.kube.errors import NotFound
-from lockstep.kube.locate import embedded_data
+from lockstep.insight.cost.billing import Line
+from lockstep.kube.errors import Forbidden, NotFound
+from lockstep.kube.kept_logs import KeptLog, kept_logs
+from lockstep.kube.usage import NoAnswer, ask
+from lockstep.pipelines.core.pods import object_name
 from lockstep.pipelines.core.record import steps_of
 
 Json = dict[str, Any]
 
-_OVER = frozenset({"Succeeded", "Failed", "Stopped"})
+OVER = frozenset({"Succeeded", "Failed", "Stopped"})
 _POLL = 0.1
+COST_PATIENCE = 2.0
+"""Seconds for which costs are waited for, which are left out where no recorder runs."""
 
 
 async def start(session: Session, body: Json, wait: float | None) -> None:
@@ -45,7 +48,7 @@ async def start(session: Session, body: Json, wait: float | None) -> None:
     if wait is None:
         return
     until = time.monotonic() + wait
-    while (found := await _get(session, name)).status.phase not in _OVER:
+    while (found := await run_of(session, name)).status.phase not in OVER:
         if time.monotonic() > until:
             raise CommandFailed(f"pipeline/{name} is not over after {wait:g} s")
         await asyncio.sleep(_POLL)
@@ -60,23 +63,15 @@ async def start(session: Session, body: Json, wait: float | None) -> None:
         print(f"{key} = {json.dumps(value, ensure_ascii=False)}")
 
 
-async def make_trigger(session: Session, body: Json) -> None:
-    """Create what makes a run for each new version."""
-    made = await session.client.create(PIPELINE_TRIGGERS, body, session.namespace)
-    print(f"pipelinetrigger/{made.metadata.name} created", flush=True)
-
-
-async def _get(session: Session, name: str) -> PipelineRun:
-    try:
-        return await session.client.get(PIPELINE_RUNS, name, session.namespace)
-    except NotFound:
-        raise CommandFailed(f"there is no run {name}", hint="lockstep pipeline list") from None
+async def run_of(session: Session, name: str) -> PipelineRun:
+    """Return a run; a CommandFailed where there is none of this name."""
+    return await session.get(PIPELINE_RUNS, name, "run", "lockstep pipeline list")
 
 
 async def describe(session: Session, name: str, records: Path | None = None) -> None:
     """Print the graph of a run; *records* is the file of usage records, if not the usual one."""
-    found = await _get(session, name)
-    steps = _steps(found)
+    found = await run_of(session, name)
+    steps = steps_in(found)
     jobs = {one.object.partition("/")[2] for one in steps.values() if "/" in one.object}
     pods = await _labelled(session, f"{RUN_LABEL}={found.metadata.name}")
     if jobs:
@@ -95,14 +90,32 @@ async def _costs(
     session: Session, run: PipelineRun, records: Path | None, now: float
 ) -> dict[str, str]:
     """Return by pod and by job what it cost since *run* began; nothing without records."""
-    path = records or embedded_data() / RECORDS
     began = run.status.started_at
-    if began is None or (records is None and not path.is_file()):
+    if began is None:
         return {}
+    if records is not None:
+        return await _costs_of_file(session, run, records, (timestamp.parse(began), now))
+    found: dict[str, str] = {}
+    by: Group
+    for by in ("pod", "job"):
+        spec = UsageQuerySpec(by=["namespace", by], start=began)
+        try:
+            told = await ask(session.client, run.metadata.namespace, spec, COST_PATIENCE)
+        except (NoAnswer, Forbidden):
+            return {}
+        for line in told.lines:
+            amounts = Line(line.gpu_hours, line.cost, line.unpriced_gpu_hours)
+            found[line.key[1]] = _money(amounts, told.currency)
+    return found
+
+
+async def _costs_of_file(
+    session: Session, run: PipelineRun, records: Path, period: tuple[float, float]
+) -> dict[str, str]:
     known, wrong = prices.read((await session.client.list(PRICE_LISTS)).items)
     if wrong:
         raise CommandFailed("; ".join(str(one) for one in wrong))
-    usage = usage_of(path, known, timestamp.parse(began), now)
+    usage = usage_of(records, known, *period)
     found: dict[str, str] = {}
     for by in ("pod", "job"):
         groups = ("namespace", by)
@@ -111,13 +124,19 @@ async def _costs(
         )
         for (space, name), line in bill.lines.items():
             if space == run.metadata.namespace and name:
-                money = f"{line.cost:.2f} {known.currency}".strip()
-                hours = f"{line.gpu_hours:.3g} GPU h"
-                found[name] = hours if line.unpriced_gpu_hours else f"{money} ({hours})"
+                found[name] = _money(line, known.currency)
     return found
 
 
-def _steps(run: PipelineRun) -> dict[str, StepStatus]:
+def _money(line: Line, currency: str) -> str:
+    hours = f"{line.gpu_hours:.3g} GPU h"
+    return (
+        hours if line.unpriced_gpu_hours else f"{line.cost:.2f} {currency}".strip() + f" ({hours})"
+    )
+
+
+def steps_in(run: PipelineRun) -> dict[str, StepStatus]:
+    """Return the steps of a run by their places; a CommandFailed where they cannot be read."""
     try:
         return steps_of(run.status)
     except ValueError as error:
@@ -125,98 +144,44 @@ def _steps(run: PipelineRun) -> dict[str, StepStatus]:
 
 
 async def logs(session: Session, name: str, step: str | None) -> None:
-    """Print the logs of a run's pods, each under its step's name.
+    """Print the logs of a run's pods, each try under its step's name, also of pods that are gone.
 
     Raises:
         CommandFailed: when no step of that name has a pod.
     """
-    found = _steps(await _get(session, name))
+    found = await run_of(session, name)
     chosen = {
         place: one
-        for place, one in found.items()
+        for place, one in steps_in(found).items()
         if one.kind == "Pod" and one.object and step in (None, place, one.name)
     }
     if not chosen:
         what = "no step has a pod" if step is None else f"no step {step} has a pod"
         raise CommandFailed(f"run {name}: {what}", hint=f"lockstep pipeline describe {name}")
-    for place, one in chosen.items():
-        if len(chosen) > 1:
-            print(f"== {place} ({one.object})", flush=True)
-        try:
-            async for data in session.client.logs(session.namespace, one.object, container="main"):
-                sys.stdout.buffer.write(data)
-            sys.stdout.flush()
-        except NotFound:
-            print(f"the pod {one.object} is gone", file=sys.stderr)
+    group = KEPT_LOGS.format(name)
+    held = {one.pod: one for one in await kept_logs(session.client, session.namespace, group)}
+    tries = [
+        (place, one, attempt) for place, one in chosen.items() for attempt in range(one.attempt + 1)
+    ]
+    for place, one, attempt in tries:
+        meta = found.metadata
+        pod = object_name(meta.name, meta.uid, place, attempt) if one.attempt else one.object
+        if len(tries) > 1:
+            which = f", try {attempt + 1} of {one.attempt + 1}" if one.attempt else ""
+            print(f"== {place} ({pod}{which})", flush=True)
+        await _log(session, pod, held.get(pod))
 
 
-async def change(session: Session, name: str, spec: Json, done: str) -> None:
-    """Change the spec of a run that is not over."""
-    found = await _get(session, name)
-    if found.status.phase in _OVER:
-        raise CommandFailed(f"run {name} is over: {found.status.phase}")
-    await session.client.patch(PIPELINE_RUNS, name, {"spec": spec}, session.namespace)
-    print(f"pipeline/{name} {done}")
-
-
-async def resume(session: Session, name: str, step: str | None) -> None:
-    """Let a run or its suspended steps go on."""
-    found = await _get(session, name)
-    if step is not None:
-        suspended = [
-            place
-            for place, one in _steps(found).items()
-            if one.kind == "Suspend" and one.phase == "Running" and step in (place, one.name)
-        ]
-        if not suspended:
-            raise CommandFailed(f"run {name}: step {step} is not suspended")
-        spec: Json = {"resumed": sorted({*found.spec.resumed, *suspended})}
-    else:
-        waiting = [
-            place
-            for place, one in _steps(found).items()
-            if one.kind == "Suspend" and one.phase == "Running"
-        ]
-        spec = {"desired": "Running", "resumed": sorted({*found.spec.resumed, *waiting})}
-    await change(session, name, spec, "resumed")
-
-
-async def retry(session: Session, name: str) -> None:
-    """Run again what has not succeeded."""
-    found = await _get(session, name)
-    if found.status.phase not in ("Failed", "Stopped"):
-        raise CommandFailed(f"run {name} is {found.status.phase}: only what failed is run again")
-    spec = {"retries": found.spec.retries + 1, "desired": "Running"}
-    await session.client.patch(PIPELINE_RUNS, name, {"spec": spec}, session.namespace)
-    print(f"pipeline/{name} is run again")
-
-
-async def list_kept(session: Session) -> None:
-    """Print the kept results of the namespace."""
-    found = await session.client.list(
-        CONFIG_MAPS, session.namespace, label_selector=f"{KEPT_LABEL}=true"
-    )
-    print(plain(pipelines.kept(found.items, time.time())))
-
-
-async def forget(session: Session, names: list[str], *, every: bool) -> None:
-    """Delete kept results.
-
-    Raises:
-        BadInput: when neither names nor all are given.
-        CommandFailed: when a name is not that of a kept result.
-    """
-    if every == bool(names):
-        raise BadInput("give names of kept results, or --all")
-    found = await session.client.list(
-        CONFIG_MAPS, session.namespace, label_selector=f"{KEPT_LABEL}=true"
-    )
-    there = {one.metadata.name for one in found.items}
-    if missing := [one for one in names if one not in there]:
-        raise CommandFailed(f"no kept result: {', '.join(missing)}")
-    for name in names or sorted(there):
-        await session.client.delete(CONFIG_MAPS, name, session.namespace)
-        print(f"{name} forgotten")
+async def _log(session: Session, pod: str, kept: KeptLog | None) -> None:
+    """Print the log of a pod; where it is gone, the one that its node keeps."""
+    node, uid = (kept.node, kept.uid) if kept is not None and kept.ended else ("", "")
+    read = session.client.logs(session.namespace, pod, container="main", node=node, uid=uid)
+    try:
+        async for data in read:
+            sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except NotFound:
+        print(f"the pod {pod} is gone and its node keeps no log of it", file=sys.stderr)
 
 
 async def serve(session: Session, port: int, defaults: Json) -> None:

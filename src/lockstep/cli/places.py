@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
-from lockstep.api.core import NODES, SECRETS
+from lockstep.api.core import NODES
 from lockstep.api.names import NODE_KIND_LABEL
-from lockstep.cli.connect import Session, Target
+from lockstep.cli import door
+from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
-from lockstep.cli.options import Context, Kubeconfig, Namespace
 from lockstep.cli.output import note
+from lockstep.cli.target import Target
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED, Notebook
-from lockstep.compat.kubeflow.tensorboard import APP_LABEL
+from lockstep.console import links
 from lockstep.kube.errors import AlreadyExists, Forbidden, NotFound
 
 READY_SECONDS: Final = 300.0
-Name = Annotated[str, typer.Argument(help="Name of the place.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Which cluster."""
-
-    namespace: Namespace = None
-    kubeconfig: Kubeconfig = None
-    context: Context = None
-
-    def target(self) -> Target:
-        """Return which cluster and namespace are meant."""
-        return Target(self.kubeconfig, self.context, self.namespace)
+Name = Annotated[str, "Name of the place."]
 
 
 async def on_this_machine(session: Session) -> bool:
@@ -98,22 +82,20 @@ def state(notebook: Notebook) -> str:
     return f"Waiting: {waiting.get('message') or waiting.get('reason') or 'for its pod'}"
 
 
-async def link_of(session: Session, name: str) -> str:
-    """Return the link by which a browser enters a notebook.
+async def show_link(session: Session, target: Target, name: str, show: door.Show) -> None:
+    """Show the link by which a browser enters a notebook; it works once, for two minutes.
 
-    Raises:
-        CommandFailed: when the cluster has no gateway.
+    Where no console runs on this machine for the cluster, one is served until it is interrupted.
     """
-    notebook = await session.client.get(NOTEBOOKS, name, session.namespace)
-    secret = await session.client.get(SECRETS, f"{name}-notebook", session.namespace)
-    found = {key: base64.b64decode(text).decode() for key, text in secret.data.items()}
-    if not found.get("url"):
-        raise CommandFailed(
-            f"{name} is reached by no gateway of this cluster",
-            f"lockstep port-forward pod/{name}-0 8888",
-        )
-    page = "" if APP_LABEL in notebook.metadata.labels else "lab"
-    return f"{found['url']}/{page}?lockstep-token={found['visitor']}"
+    await session.client.get(NOTEBOOKS, name, session.namespace)
+    kubeconfig = door.kubeconfig_file(target.kubeconfig)
+    grant = links.Grant(str(kubeconfig), target.context or "")
+    path = f"/open/{session.namespace}/{name}"
+    if (found := door.of_machine(kubeconfig)) is not None:
+        show(found.state, found.link(grant, path))
+        return
+    note("no console of this machine serves the cluster: this command does, until Ctrl-C")
+    await door.serve(grant, path, show)
 
 
 async def packages_cache(session: Session) -> str:

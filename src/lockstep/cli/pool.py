@@ -6,63 +6,53 @@ import asyncio
 import time
 from typing import Annotated
 
-import typer
-
-from lockstep.api.core import NODES, Node
+from lockstep.api.core import NODES
 from lockstep.api.names import POOL_LABEL
 from lockstep.api.node_pool import NODE_POOLS, NodePool
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.cli import kinds
+from lockstep.cli.app import App
 from lockstep.cli.choice import Choice
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.connect import OfCluster, Session, run
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.listing import list_all, page
-from lockstep.cli.options import Context, Kubeconfig, Output
+from lockstep.cli.options import Cluster, Output
 from lockstep.cli.output import Format
 from lockstep.kube.errors import Forbidden, NotFound
 
-app = typer.Typer(
-    help="Node pools: nodes that exist only while gangs need them.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App("Node pools: nodes that exist only while gangs need them.")
 
-Name = Annotated[str, typer.Argument(help="Name of the pool.")]
+Name = Annotated[str, "Name of the pool."]
 
 
 @app.command("list")
-def list_(
-    *, output: Output = Format.TABLE, kubeconfig: Kubeconfig = None, context: Context = None
-) -> None:
+async def list_(session: OfCluster, *, output: Output = Format.TABLE) -> None:
     """List the node pools with what they have and cost.
 
     Example: lockstep pool list
     """
-    run(
-        Target(kubeconfig, context),
-        lambda session: list_all(session, "nodepool", NODE_POOLS, Choice(), output),
-    )
+    await list_all(session, "nodepool", NODE_POOLS, Choice(), output)
 
 
 @app.command()
-def describe(name: Name, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def describe(name: Name, *, target: Cluster) -> None:
     """Show everything about a node pool.
 
     Example: lockstep pool describe gpu
     """
     wanted = kinds.Reference("nodepool", name, NODE_POOLS)
-    for line in run(Target(kubeconfig, context), lambda session: page(session, wanted)):
+    for line in run(target, lambda session: page(session, wanted)):
         print(line)
 
 
 @app.command()
-def explain(name: Name, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def explain(name: Name, *, target: Cluster) -> None:
     """Say what a pool has and costs, what it did and why, and what it would do now for each gang
     that waits.
 
     Example: lockstep pool explain gpu
     """
-    for line in run(Target(kubeconfig, context), lambda session: _explain(session, name)):
+    for line in run(target, lambda session: _explain(session, name)):
         print(line)
 
 
@@ -90,14 +80,12 @@ async def _explain(session: Session, name: str) -> list[str]:
     now = time.time()
 
     def view(pool: NodePool) -> Pool:
-        own = [n for n in nodes.items if _of(n) == pool.metadata.name]
+        own = [
+            n for n in nodes.items if n.metadata.labels.get(POOL_LABEL, "") == pool.metadata.name
+        ]
         return seen(pool, own, node_hour(pool, prices, now))
 
     pools = [view(pool) for pool in listed.items]
     growth = grow(cluster, pools, now)
     mine = next(pool for pool in pools if pool.name == name)
     return explanation(mine, growth, prices.currency)
-
-
-def _of(node: Node) -> str:
-    return node.metadata.labels.get(POOL_LABEL, "")

@@ -5,57 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.cli.app import App
 from lockstep.cli.failure import BadInput
 from lockstep.cli.foreground import announce, serve
-from lockstep.cli.options import Kubeconfig, Leashed, Verbose
+from lockstep.cli.part_options import (
+    Election,
+    Endpoints,
+    Host,
+    LeaseNamespace,
+    Port,
+    Probes,
+    Running,
+)
+from lockstep.cli.target import Kubeconfig
 
-app = typer.Typer(rich_markup_mode=None)
-
-MetricsPort = Annotated[
-    int | None, typer.Option(help="Serve metrics and health on this port of loopback.")
-]
-ProbePort = Annotated[
-    int | None,
-    typer.Option(help="Answer /healthz and /readyz on this port of every address, without more."),
-]
-SecureMetricsPort = Annotated[
-    int | None,
-    typer.Option(
-        help="Serve metrics over TLS on this port of every address, to whom the API server lets "
-        "get the URL /metrics."
-    ),
-]
-MetricsCertificate = Annotated[
-    Path | None,
-    typer.Option(help="Directory with tls.crt and tls.key for them; an own one by default."),
-]
-LeaseNamespace = Annotated[str, typer.Option(help="Namespace of the lease of leader election.")]
-Identity = Annotated[
-    str | None, typer.Option(help="Name in leader election; host and process by default.")
-]
-LeaderElect = Annotated[
-    bool, typer.Option(help="Stand by until no other instance leads; off for a single one.")
-]
+app = App()
 
 
 @app.command()
 def apiserver(
     *,
-    data: Annotated[Path, typer.Option(help="Directory of the database, keys and kubeconfigs.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 7443,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Where to write it; DATA/kubeconfig by default.")
-    ] = None,
+    data: Annotated[Path, "Directory of the database, keys and kubeconfigs."],
+    port: Port = 7443,
+    host: Host = "127.0.0.1",
+    kubeconfig: Annotated[Path | None, "Where to write it; DATA/kubeconfig by default."] = None,
     audit_log: Annotated[
-        Path | None,
-        typer.Option(help="File in which changes by users are written (audit.k8s.io/v1, JSON)."),
+        Path | None, "File in which changes by users are written (audit.k8s.io/v1, JSON)."
     ] = None,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Run the embedded API server.
 
@@ -72,8 +50,7 @@ def apiserver(
             audit_log=audit_log,
             ready=announce,
         ),
-        leashed=leashed,
-        verbose=verbose,
+        how,
     )
 
 
@@ -81,24 +58,16 @@ def apiserver(
 def scheduler(
     *,
     kubeconfig: Kubeconfig = None,
-    identity: Identity = None,
-    leader_elect: LeaderElect = True,
-    lease_namespace: LeaseNamespace = SYSTEM_NAMESPACE,
-    metrics_port: MetricsPort = None,
-    probe_port: ProbePort = None,
-    secure_metrics_port: SecureMetricsPort = None,
-    metrics_certificate: MetricsCertificate = None,
+    election: Election,
+    endpoints: Endpoints,
     serve_names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--serve",
-            metavar="NAME",
-            help="Place pods of this schedulerName too, in place of the scheduler of that name, "
-            "which must not run; may be repeated.",
-        ),
+        "--serve",
+        "NAME",
+        "Place pods of this schedulerName too, in place of the scheduler of that name, "
+        "which must not run; may be repeated.",
     ] = None,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Run the gang scheduler.
 
@@ -107,21 +76,19 @@ def scheduler(
       lockstep scheduler --kubeconfig ~/.kube/config
       lockstep scheduler --serve volcano --serve kai-scheduler
     """
-    from lockstep.kube.endpoints import Ports
     from lockstep.scheduler.main import run
 
     serve(
         run(
             kubeconfig=kubeconfig,
-            identity=identity,
-            leader_elect=leader_elect,
-            lease_namespace=lease_namespace,
-            ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
+            identity=election.identity,
+            leader_elect=election.leader_elect,
+            lease_namespace=election.lease_namespace,
+            ports=endpoints.ports(),
             names=tuple(serve_names or ()),
             ready=announce,
         ),
-        leashed=leashed,
-        verbose=verbose,
+        how,
     )
 
 
@@ -129,50 +96,35 @@ def scheduler(
 def controllers(
     *,
     kubeconfig: Kubeconfig = None,
-    identity: Identity = None,
-    leader_elect: LeaderElect = True,
-    lease_namespace: LeaseNamespace = SYSTEM_NAMESPACE,
-    metrics_port: MetricsPort = None,
-    probe_port: ProbePort = None,
-    secure_metrics_port: SecureMetricsPort = None,
-    metrics_certificate: MetricsCertificate = None,
+    election: Election,
+    endpoints: Endpoints,
     install_dialects: Annotated[
         str,
-        typer.Option(
-            help="Create the CRDs of these dialects where they are missing: all, or names "
-            "separated by commas."
-        ),
+        "Create the CRDs of these dialects where they are missing: all, or names "
+        "separated by commas.",
     ] = "",
     closed_days: Annotated[
-        Path | None,
-        typer.Option(help="With --records: folder into which days that are over go as Parquet."),
+        Path | None, "With --records: folder into which days that are over go as Parquet."
     ] = None,
     records: Annotated[
-        Path | None,
-        typer.Option(help="Record in this SQLite file who used which GPU; not at all without it."),
+        Path | None, "Record in this SQLite file who used which GPU; not at all without it."
     ] = None,
-    gateway: Annotated[
-        str, typer.Option(help="URL at which servers of notebooks reach `lockstep gateway`.")
-    ] = "",
-    environments: Annotated[
-        str, typer.Option(help="Directory of each node in which packages are built.")
+    gateway: Annotated[str, "URL at which servers of notebooks reach `lockstep gateway`."] = "",
+    environments: Annotated[str, "Directory of each node in which packages are built."] = "",
+    artefacts: Annotated[
+        str, "Directory of the one machine for artefacts of pipelines that name no store."
     ] = "",
     pool_commands: Annotated[
         Path | None,
-        typer.Option(
-            help="Directory of programs that NodePools may name as their provider; none without it."
-        ),
+        "Directory of programs that NodePools may name as their provider; none without it.",
     ] = None,
     node_lifecycle: Annotated[
         bool,
-        typer.Option(
-            help="Taint nodes that fall silent and evict their pods, and serve Deployments, "
-            "StatefulSets, DaemonSets and CronJobs, where there is no kube-controller-manager that "
-            "does."
-        ),
+        "Taint nodes that fall silent and evict their pods, and serve Deployments, "
+        "StatefulSets, DaemonSets and CronJobs, where there is no kube-controller-manager that "
+        "does.",
     ] = False,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Run the controllers of every capability.
 
@@ -180,7 +132,6 @@ def controllers(
     """
     from lockstep.compat import dialects
     from lockstep.controllers.main import run
-    from lockstep.kube.endpoints import Ports
 
     try:
         wanted = dialects.parse(install_dialects)
@@ -190,44 +141,49 @@ def controllers(
     serve(
         run(
             kubeconfig=kubeconfig,
-            identity=identity,
-            leader_elect=leader_elect,
-            lease_namespace=lease_namespace,
-            ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
+            identity=election.identity,
+            leader_elect=election.leader_elect,
+            lease_namespace=election.lease_namespace,
+            ports=endpoints.ports(),
             install_dialects=wanted,
             records=records,
             closed_days=closed_days,
             gateway=gateway,
             environments=environments,
+            artefacts=artefacts,
             pool_commands=pool_commands,
             node_lifecycle=node_lifecycle,
             ready=announce,
         ),
-        leashed=leashed,
-        verbose=verbose,
+        how,
     )
 
 
 @app.command()
 def router(
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 7480,
+    port: Port = 7480,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; beyond loopback with TLS and tokens.")
+        str, "Address to listen on; beyond loopback with TLS and tokens."
     ] = "127.0.0.1",
-    domain: Annotated[str, typer.Option(help="Reach services also as NAME-NAMESPACE.DOMAIN.")] = "",
-    name: Annotated[
-        str, typer.Option(help="Name of its Router object; the host's by default.")
+    domain: Annotated[str, "Reach services also as NAME-NAMESPACE.DOMAIN."] = "",
+    name: Annotated[str, "Name of its Router object; the host's by default."] = "",
+    certificate: Annotated[Path | None, "Certificate for TLS, PEM."] = None,
+    key: Annotated[Path | None, "Its key, PEM."] = None,
+    tokens: Annotated[Path | None, "File of bearer tokens, TOKEN [NAMESPACE,...] a line."] = None,
+    insecure: Annotated[
+        bool, "Listen beyond loopback with tokens alone, behind what speaks TLS."
+    ] = False,
+    inside: Annotated[
+        str,
+        "ADDRESS:PORT",
+        "Where pods of a cluster come, in the clear and without tokens, as to any Service "
+        "of the cluster: a network policy must keep others away.",
     ] = "",
-    certificate: Annotated[Path | None, typer.Option(help="Certificate for TLS, PEM.")] = None,
-    key: Annotated[Path | None, typer.Option(help="Its key, PEM.")] = None,
-    tokens: Annotated[
-        Path | None,
-        typer.Option(help="File of bearer tokens, TOKEN [NAMESPACE,...] a line."),
-    ] = None,
+    url: Annotated[str, "The Service through which pods come: http://NAME.NAMESPACE.svc."] = "",
+    probes: Probes,
     kubeconfig: Kubeconfig = None,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Carry requests to the replicas of inference services, and hold those that must wait.
 
@@ -235,10 +191,11 @@ def router(
 
     Example: lockstep router --host 0.0.0.0 --certificate tls.crt --key tls.key --tokens tokens
     """
-    from lockstep.serve.router.door import BadTokens
-    from lockstep.serve.router.main import Guard, NotSafe, run
+    from lockstep.serve.router.authentication import BadTokens
+    from lockstep.serve.router.guard import Guard, Inside, NotSafe
+    from lockstep.serve.router.main import run
 
-    guard = Guard(certificate, key, tokens)
+    guard = Guard(certificate, key, tokens, behind_tls=insecure)
     carried = run(
         kubeconfig=kubeconfig,
         host=host,
@@ -246,10 +203,12 @@ def router(
         domain=domain,
         name=name,
         guard=guard,
+        inside=Inside.of(inside, url) if inside else None,
+        ports=probes.ports(),
         ready=announce,
     )
     try:
-        serve(carried, leashed=leashed, verbose=verbose)
+        serve(carried, how)
     except (NotSafe, BadTokens) as error:
         raise BadInput(str(error)) from None
 
@@ -257,15 +216,11 @@ def router(
 @app.command()
 def gateway(
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 7485,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    insecure: Annotated[
-        bool,
-        typer.Option(help="Listen beyond loopback without TLS, behind what speaks it."),
-    ] = False,
+    port: Port = 7485,
+    host: Host = "127.0.0.1",
+    insecure: Annotated[bool, "Listen beyond loopback without TLS, behind what speaks it."] = False,
     kubeconfig: Kubeconfig = None,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Serve kernels in pods of their own to Jupyter, and notebooks to browsers.
 
@@ -275,9 +230,7 @@ def gateway(
 
     try:
         serve(
-            run(kubeconfig=kubeconfig, host=host, port=port, insecure=insecure, ready=announce),
-            leashed=leashed,
-            verbose=verbose,
+            run(kubeconfig=kubeconfig, host=host, port=port, insecure=insecure, ready=announce), how
         )
     except NotLoopback as error:
         raise BadInput(str(error)) from None
@@ -286,14 +239,13 @@ def gateway(
 @app.command()
 def admission(
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 9443,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Port = 9443,
+    host: Host = "127.0.0.1",
     namespace: Annotated[
-        str, typer.Option(help="Namespace of its Service and of the Secret with its certificate.")
+        str, "Namespace of its Service and of the Secret with its certificate."
     ] = SYSTEM_NAMESPACE,
     kubeconfig: Kubeconfig = None,
-    leashed: Leashed = False,
-    verbose: Verbose = False,
+    how: Running,
 ) -> None:
     """Put pods with shares of GPUs into our words, for our scheduler, as a cluster creates them.
 
@@ -302,4 +254,35 @@ def admission(
     from lockstep.devices.admission.main import run
 
     part = run(kubeconfig=kubeconfig, host=host, port=port, namespace=namespace, ready=announce)
-    serve(part, leashed=leashed, verbose=verbose)
+    serve(part, how)
+
+
+@app.command()
+def recorder(
+    *,
+    records: Annotated[Path, "SQLite file of who used which GPU."],
+    closed_days: Annotated[
+        Path | None, "Folder into which days that are over go as Parquet."
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    lease_namespace: LeaseNamespace = SYSTEM_NAMESPACE,
+    endpoints: Endpoints,
+    how: Running,
+) -> None:
+    """Record who used which GPU, beside controllers that run without --records.
+
+    One recorder writes a file: a second one stands by until the first has ended.
+
+    Example: lockstep recorder --records /var/lib/lockstep/usage.db
+    """
+    from lockstep.controllers.recorder import run
+
+    part = run(
+        kubeconfig=kubeconfig,
+        records=records,
+        closed_days=closed_days,
+        lease_namespace=lease_namespace,
+        ports=endpoints.ports(),
+        ready=announce,
+    )
+    serve(part, how)

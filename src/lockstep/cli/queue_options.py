@@ -4,78 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated, Any, Literal
 
 from lockstep.cli import quantities
-from lockstep.cli.usage import usage
+from lockstep.cli.app import AtLeast
+from lockstep.cli.failure import usage
 
 METAVAR = "RESOURCE=AMOUNT"
 TAKEN_OUT = "none"
 """An amount in ``queue update`` that takes the resource out."""
 
 
-class Lending(StrEnum):
-    """Whether others may use what is guaranteed while it is idle."""
-
-    ALWAYS = "Always"
-    NEVER = "Never"
-
-
-class Preemption(StrEnum):
-    """Whether gangs take the place of less important ones of the queue."""
-
-    LOWER_PRIORITY = "LowerPriority"
-    NEVER = "Never"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
     """What a queue may have."""
 
-    parent: Annotated[
-        str | None, typer.Option(help="Queue that it is part of; '' makes it a top queue.")
-    ] = None
+    parent: Annotated[str | None, "Queue that it is part of; '' makes it a top queue."] = None
     weight: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="Share of what is left over, against its siblings; 1 by default. With 0 it gets "
-            "only what is guaranteed to it and what no sibling with a weight waits for.",
-        ),
+        AtLeast(0),
+        "Share of what is left over, against its siblings; 1 by default. With 0 it gets "
+        "only what is guaranteed to it and what no sibling with a weight waits for.",
     ] = None
     guaranteed: Annotated[
-        list[str] | None,
-        typer.Option(metavar=METAVAR, help="What it always gets back: gpu=8; may be repeated."),
+        list[str] | None, METAVAR, "What it always gets back: gpu=8; may be repeated."
     ] = None
     limit: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar=METAVAR,
-            help="What it never exceeds: gpu=8, cpu=64, nvidia.com/gpu/MODEL=4; may be repeated.",
-        ),
+        METAVAR,
+        "What it never exceeds: gpu=8, cpu=64, nvidia.com/gpu/MODEL=4; may be repeated.",
     ] = None
     borrowing_limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar=METAVAR, help="The most that it uses beyond what is guaranteed."),
+        list[str] | None, METAVAR, "The most that it uses beyond what is guaranteed."
     ] = None
     lending: Annotated[
-        Lending | None,
-        typer.Option(help="Whether others may use what is guaranteed while it is idle."),
+        Literal["Always", "Never"] | None,
+        "Whether others may use what is guaranteed while it is idle.",
     ] = None
     lending_limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar=METAVAR, help="The most of what is guaranteed that others may use."),
+        list[str] | None, METAVAR, "The most of what is guaranteed that others may use."
     ] = None
     preemption: Annotated[
-        Preemption | None,
-        typer.Option(help="Whether jobs take the place of less important ones of the queue."),
+        Literal["LowerPriority", "Never"] | None,
+        "Whether jobs take the place of less important ones of the queue.",
+    ] = None
+    allow: Annotated[
+        list[str] | None,
+        "WHO",
+        "Who may use it beside its team: namespace:NAME, labels:KEY=VALUE, user:NAME or "
+        "group:NAME; may be repeated; `none` lets in its team alone, '' lifts it.",
     ] = None
     hourly_budget: Annotated[
-        float | None,
-        typer.Option(min=0, help="What the nodes that pools get for its jobs may cost an hour."),
+        float | None, AtLeast(0), "What the nodes that pools get for its jobs may cost an hour."
     ] = None
 
 
@@ -104,19 +84,60 @@ def stated(shares: Shares) -> dict[str, Any]:
             with usage(option):
                 spec[field] = _amounts(given)
     if shares.lending is not None:
-        spec["lending"] = str(shares.lending)
+        spec["lending"] = shares.lending
     if shares.preemption is not None:
-        spec["preemption"] = str(shares.preemption)
+        spec["preemption"] = shares.preemption
+    if shares.allow is not None:
+        with usage("--allow"):
+            spec["allowed"] = _allowed(shares.allow)
     if shares.hourly_budget is not None:
         spec["hourlyBudget"] = shares.hourly_budget
     return spec
+
+
+def _allowed(given: list[str]) -> dict[str, Any] | None:
+    """Return who is named; None where the field is to go."""
+    if given == [""]:
+        return None
+    labels: dict[str, str] = {}
+    lists: dict[str, list[str]] = {"namespaces": [], "users": [], "groups": []}
+    for text in given if given != [TAKEN_OUT] else ():
+        kind, _, name = text.partition(":")
+        if kind == "labels" and name.partition("=")[0] and "=" in name:
+            key, _, labels[key] = name.partition("=")
+        elif f"{kind}s" in lists and name:
+            lists[f"{kind}s"].append(name)
+        else:
+            raise ValueError(
+                f"{text!r} names none; write namespace:NAME, labels:KEY=VALUE, user:NAME or "
+                "group:NAME"
+            )
+    return {**lists, **({"namespaceSelector": {"matchLabels": labels}} if labels else {})}
+
+
+def in_place_of(change: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a merge patch of a spec whose ``allowed`` takes the place of that in *before*.
+
+    A merge alone would keep the labels of namespaces that were named before.
+    """
+    allowed = change.get("allowed")
+    if allowed is None:
+        return dict(change)
+    there = ((before.get("allowed") or {}).get("namespaceSelector")) or {}
+    if "namespaceSelector" not in allowed:
+        selector = None
+    else:
+        gone = dict.fromkeys(there.get("matchLabels") or {})
+        labels = {**gone, **allowed["namespaceSelector"]["matchLabels"]}
+        selector = {"matchLabels": labels, "matchExpressions": None}
+    return {**change, "allowed": {**allowed, "namespaceSelector": selector}}
 
 
 def merged(spec: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spec as it is after a merge patch with what the options state."""
     found = dict(spec)
     for field, value in change.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and field != "allowed":
             both = {**(spec.get(field) or {}), **value}
             found[field] = {name: amount for name, amount in both.items() if amount is not None}
         else:

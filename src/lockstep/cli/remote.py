@@ -115,11 +115,7 @@ async def upload(session: Session, pod: str, container: str, source: Path, place
 
 
 async def _run(
-    session: Session,
-    command: Command,
-    source: AsyncIterator[bytes] | None,
-    out: Take,
-    err: Take,
+    session: Session, command: Command, source: AsyncIterator[bytes] | None, out: Take, err: Take
 ) -> int:
     what = "exec" if command.argv else "attach"
     path = f"/api/v1/namespaces/{session.namespace}/pods/{command.pod}/{what}"

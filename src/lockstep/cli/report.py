@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
+from lockstep.api.code import CODE_LABEL
 from lockstep.api.core import CONFIG_MAPS
 from lockstep.cli import advising
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.app import App
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.options import Context, Kubeconfig
+from lockstep.cli.options import Cluster
 from lockstep.cli.output import note
-from lockstep.cli.usage_records import PricesFile, RecordsFile, period, prices_of, usage_of
-from lockstep.insight.report import shown
+from lockstep.cli.usage_records import (
+    PricesFile,
+    RecordsFile,
+    period,
+    prices_of,
+    usage_asked,
+    usage_of,
+)
+from lockstep.insight.report import rendering
 from lockstep.insight.report.summing import Finding, JobName
 from lockstep.insight.report.summing import report as summed
 from lockstep.kube.errors import Forbidden
 
-app = typer.Typer(rich_markup_mode=None)
-
-
-class Printed(StrEnum):
-    """How it is printed."""
-
-    HTML = "html"
-    JSON = "json"
+app = App()
 
 
 @app.command()
 def report(
     *,
-    month: Annotated[str, typer.Option(help="The month (2026-11), in UTC.")],
+    month: Annotated[str, "The month (2026-11), in UTC."],
     records: RecordsFile = None,
     price_file: PricesFile = None,
-    output: Annotated[
-        Printed, typer.Option("--output", "-o", help="How to print it.")
-    ] = Printed.HTML,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Write it to this file.")
-    ] = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    output: Annotated[Literal["html", "json"], "--output", "-o", "How to print it."] = "html",
+    file: Annotated[Path | None, "--file", "-f", "Write it to this file."] = None,
+    target: Cluster,
 ) -> None:
     """Report a month: utilisation, goodput, what was wasted, what to do and what that saves.
 
-    The page needs nothing from elsewhere, and runs no script. With --prices no cluster is asked, so
-    what `lockstep advise` has said of jobs is not part of it.
+    The recorder answers an administrator. The page needs nothing from elsewhere, and runs no
+    script. With --prices and --records no cluster is asked. With --prices what `lockstep advise`
+    has said of jobs is not part of it.
 
     \b
     Examples:
@@ -60,17 +55,19 @@ def report(
     start, end = period(month, "", "")
     if end <= start:
         raise BadInput(f"--month: given {month!r}; must be a month that has begun")
-    target = Target(kubeconfig, context)
     known = prices_of(price_file, target)
     findings = run(target, _findings) if price_file is None else {}
-    usage = usage_of(records, known, start, end)
-    found = summed(usage.nodes, usage.claims, known, start=start, end=end, findings=findings)
-    if output is Printed.JSON:
-        text = json.dumps(shown.tree(found), indent=2) + "\n"
+    if records is not None:
+        usage = usage_of(records, known, start, end)
     else:
-        text = shown.page(found)
+        usage = usage_asked(target, known, start, end)
+    found = summed(usage.nodes, usage.claims, known, start=start, end=end, findings=findings)
+    if output == "json":
+        text = json.dumps(rendering.tree(found), indent=2) + "\n"
+    else:
+        text = rendering.page(found)
     _write(text, file)
-    for one in shown.doubts(found):
+    for one in rendering.doubts(found):
         note(one)
 
 
@@ -88,7 +85,7 @@ def _write(text: str, file: Path | None) -> None:
 async def _findings(session: Session) -> dict[JobName, Finding]:
     """Return the dearest cause that advice has named, for each job."""
     try:
-        maps = (await session.client.list(CONFIG_MAPS)).items
+        maps = (await session.client.list(CONFIG_MAPS, label_selector=f"!{CODE_LABEL}")).items
     except Forbidden:
         note("what `lockstep advise` has said is left out: your user may not list ConfigMaps")
         return {}

@@ -1,7 +1,7 @@
 """Whether a plain job surely has room on an empty cluster, found out without the scheduler.
 
 Loading the scheduler costs more than the rest of ``submit``. Most jobs are simple and fit; of these
-a few comparisons are proof enough. Whatever is not simple is left to the scheduler.
+a few comparisons are proof enough. Cases that are not simple are left to the scheduler.
 """
 
 from __future__ import annotations

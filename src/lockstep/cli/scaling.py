@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from lockstep.api import duration
+from lockstep.api.core import PODS
+from lockstep.api.names import JOB_LABEL
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
-from lockstep.cli.completion import of
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.options import Context, Kubeconfig, Namespace
+from lockstep.cli import kinds
+from lockstep.cli.app import App, AtLeast
+from lockstep.cli.completion import objects, of
+from lockstep.cli.connect import InNamespace, Session
+from lockstep.cli.failure import BadInput, CommandFailed, usage
+from lockstep.cli.naming import resolve_all, resolve_one
 from lockstep.cli.output import note
-from lockstep.cli.usage import usage
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.errors import NotFound
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 LOOK_AGAIN = 0.3
 
 
-class Until(StrEnum):
-    """What ``wait`` waits for."""
-
-    ENDED = "ended"
-    SUCCEEDED = "succeeded"
-    RUNNING = "running"
-    DELETED = "deleted"
+Until = Literal["ended", "succeeded", "running", "deleted"]
 
 
 @app.command()
-def scale(
-    job: Annotated[
-        str, typer.Argument(metavar="JOB", help="Name of the job.", autocompletion=of("job"))
-    ],
+async def scale(
+    session: InNamespace,
+    job: Annotated[str, "JOB", "Name of the job, or of a pod of it.", of("job")],
     size: Annotated[
         int | None,
         typer.Argument(
@@ -48,13 +42,8 @@ def scale(
         ),
     ] = None,
     *,
-    replicas: Annotated[
-        int | None, typer.Option("--replicas", "--workers", min=1, help="The same as N.")
-    ] = None,
-    role: Annotated[str, typer.Option(help="Role whose pods are meant.")] = "worker",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    replicas: Annotated[int | None, "--replicas", "--workers", AtLeast(1), "The same as N."] = None,
+    role: Annotated[str, "Role whose pods are meant."] = "worker",
 ) -> None:
     """Change how many pods a job has.
 
@@ -65,36 +54,70 @@ def scale(
       lockstep scale digits 4
       lockstep scale digits --role evaluator --replicas 2
     """
-    target = Target(kubeconfig, context, namespace)
     wanted = size if size is not None else replicas
     if wanted is None or (size is not None and replicas is not None and size != replicas):
         raise BadInput("say once how many pods it is to have: lockstep scale JOB N")
-    run(target, lambda session: _scale(session, job, role, wanted))
+    with usage("JOB"):
+        ref = kinds.reference(job)
+    await _scale(session, await _job_of(session, ref), role, wanted)
 
 
 @app.command()
-def wait(
-    jobs: Annotated[
-        list[str],
-        typer.Argument(metavar="JOB...", help="Names of jobs.", autocompletion=of("job")),
-    ],
+async def wait(
+    session: InNamespace,
+    jobs: Annotated[list[str], "NAME...", "NAMEs of jobs, arrays and pods.", objects],
     *,
-    until: Annotated[Until, typer.Option("--for", help="What to wait for.")] = Until.ENDED,
-    timeout: Annotated[str, typer.Option(help="How long; for ever by default.")] = "",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    until: Annotated[Until, "--for", "What to wait for."] = "ended",
+    timeout: Annotated[str, "How long; for ever by default."] = "",
 ) -> None:
-    """Wait for jobs; the exit code is 1 when one fails or the time is over.
+    """Wait for jobs, those of an array, or pods; the exit code is 1 when one fails or time is over.
 
     \b
     Examples:
       lockstep wait digits
       lockstep wait a b --for running --timeout 10m
+      lockstep wait sweep digits-worker-0
     """
+    with usage("NAME"):
+        wanted = [kinds.reference(one) for one in jobs]
+        if other := next((one for one in wanted if one.kind not in ("job", "pod")), None):
+            raise ValueError(f"{other} does not end; name jobs, arrays or pods")
     with usage("--timeout"):
         seconds = duration.parse(timeout) if timeout else None
-    run(Target(kubeconfig, context, namespace), lambda s: _wait(s, jobs, until, seconds))
+    end = None if seconds is None else time.monotonic() + seconds
+    left, said = await resolve_all(session, wanted), ""
+    while True:
+        for ref in list(left):
+            word = await _there(session, ref, until)
+            if word:
+                print(f"{ref} {word}", flush=True)
+                left.remove(ref)
+        if not left:
+            return
+        if end is not None and time.monotonic() > end:
+            raise CommandFailed(
+                f"not {until} within the time: {', '.join(map(str, left))}",
+                f"lockstep explain {left[0]}",
+            )
+        news = f"waiting for {', '.join(map(str, left))}"
+        if news != said:
+            note(news)
+            said = news
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+async def _job_of(session: Session, ref: kinds.Reference) -> str:
+    """Return the job that *ref* names; of a pod, the job that it belongs to."""
+    found = await resolve_one(session, ref)
+    if found.kind == "pod":
+        pod = await session.client.get(PODS, found.name, session.namespace)
+        job = pod.metadata.labels.get(JOB_LABEL, "")
+        if job:
+            note(f"pod {found.name} is of job {job}")
+            return job
+    if found.kind != "job":
+        raise CommandFailed(f"{found} is of no job, so it has no size", "name a job")
+    return found.name
 
 
 async def _scale(session: Session, name: str, role: str, replicas: int) -> None:
@@ -123,47 +146,25 @@ async def _scale(session: Session, name: str, role: str, replicas: int) -> None:
         note("it is not elastic, so it starts anew with its new size")
 
 
-async def _wait(
-    session: Session, names: Sequence[str], until: Until, seconds: float | None
-) -> None:
-    end = None if seconds is None else time.monotonic() + seconds
-    left, said = list(names), ""
-    while True:
-        for name in list(left):
-            word = await _there(session, name, until)
-            if word:
-                print(f"job/{name} {word}", flush=True)
-                left.remove(name)
-        if not left:
-            return
-        if end is not None and time.monotonic() > end:
-            raise CommandFailed(
-                f"not {until} within the time: {', '.join(left)}", f"lockstep explain {left[0]}"
-            )
-        news = f"waiting for {', '.join(left)}"
-        if news != said:
-            note(news)
-            said = news
-        await asyncio.sleep(LOOK_AGAIN)
-
-
-async def _there(session: Session, name: str, until: Until) -> str:
-    """Return what the job has become, if that is what is waited for; else nothing.
+async def _there(session: Session, ref: kinds.Reference, until: Until) -> str:
+    """Return what the job or pod has become, if that is what is waited for; else nothing.
 
     Raises:
         CommandFailed: when it can no more become that.
     """
     try:
-        job = await session.client.get(TRAINING_JOBS, name, session.namespace)
+        found = await session.client.get(ref.resource, ref.name, session.namespace)
     except NotFound:
-        if until is Until.DELETED:
+        if until == "deleted":
             return "is deleted"
         raise
-    phase = job.status.phase
-    if phase == "Failed" and until is not Until.DELETED:
-        raise CommandFailed(f"job {name} failed: {job.status.message}", f"lockstep logs {name}")
-    if until is Until.DELETED:
+    phase = found.status.phase
+    if phase == "Failed" and until != "deleted":
+        raise CommandFailed(
+            f"{ref.kind} {ref.name} failed: {found.status.message}", f"lockstep logs {ref}"
+        )
+    if until == "deleted":
         return ""
-    if until is Until.RUNNING:
+    if until == "running":
         return phase.lower() if phase in ("Running", "Succeeded") else ""
     return "succeeded" if phase == "Succeeded" else ""

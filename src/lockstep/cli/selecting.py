@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session
-from lockstep.cli.failure import BadInput
-from lockstep.cli.usage import usage
+from lockstep.cli.failure import BadInput, usage
+from lockstep.cli.naming import resolve_all
 from lockstep.cli.views.jobs import ended
 
 
@@ -21,14 +19,12 @@ from lockstep.cli.views.jobs import ended
 class Selection:
     """The options."""
 
-    selector: Annotated[str, typer.Option("--selector", "-l", help="Those with these labels.")] = ""
-    everything: Annotated[
-        bool, typer.Option("--all", help="All of the kind in the namespace; jobs by default.")
-    ] = False
-    ended: Annotated[bool, typer.Option("--ended", help="Jobs that have ended.")] = False
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="The objects in this file.")] = (
-        None
+    selector: Annotated[str, "--selector", "-l", "Those with these labels."] = ""
+    everything: Annotated[bool, "--all", "All of the kind in the namespace; jobs by default."] = (
+        False
     )
+    ended: Annotated[bool, "--ended", "Jobs that have ended."] = False
+    file: Annotated[Path | None, "--file", "-f", "The objects in this file."] = None
 
     def read(self, words: list[str]) -> Wanted:
         """Return what is to be deleted, as far as the command line says it.
@@ -69,7 +65,7 @@ class Wanted:
         if self.options.file is not None:
             return await _in_file(session, self.options.file)
         if self.kind is None:
-            return [(session, ref) for ref in self.names]
+            return [(session, ref) for ref in await resolve_all(session, self.names)]
         short, res = self.kind
         labels = self.options.selector
         items = (await session.client.list(res, session.home(res), label_selector=labels)).items
@@ -80,7 +76,7 @@ class Wanted:
 
 async def _in_file(session: Session, file: Path) -> list[tuple[Session, kinds.Reference]]:
     from lockstep.cli.load import documents
-    from lockstep.cli.sending import find_resource
+    from lockstep.cli.served_kinds import find_resource
 
     found = []
     for document in documents(file):

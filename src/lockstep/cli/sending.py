@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from lockstep.api.core import AnyObject
+from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.simulated import pretends
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
@@ -19,15 +18,16 @@ from lockstep.api.wire import convert
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session
 from lockstep.cli.doubts import tell_doubts
-from lockstep.cli.existing import Existing, job_of, make_way, taken, takes_effect
+from lockstep.cli.existing import Existing, make_way, taken, takes_effect
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.following import follow_job
 from lockstep.cli.log_streams import Request
 from lockstep.cli.output import note
+from lockstep.cli.served_kinds import find_resource
 from lockstep.cli.views.explain import NOT_EXECUTED
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.client import Patch
-from lockstep.kube.errors import AlreadyExists, NotFound
+from lockstep.kube.errors import AlreadyExists
 
 Json = dict[str, Any]
 
@@ -42,8 +42,11 @@ async def send(
     wait: bool,
     follow: bool,
     existing: Existing = Existing.CHANGE,
+    code: dict[str, bytes] | None = None,
 ) -> None:
     """Create the objects, or do with those that exist what *existing* says; then wait for the jobs.
+
+    The jobs own the parts of *code*, which were sent for them.
 
     Raises:
         CommandFailed: when the server does not know a kind, the name of a job is taken, or a job
@@ -51,20 +54,25 @@ async def send(
     """
     jobs: list[tuple[str, str]] = []
     sent: list[Json] = []
+    owners: list[ObjectMeta] = []
     resources = [await find_resource(session, o["apiVersion"], o["kind"]) for o in objects]
     for res, obj in zip(resources, objects, strict=True):
         if _is_job(res) and obj["metadata"].get("name"):
             await make_way(_at(session, obj), obj["metadata"]["name"], existing)
     for res, obj in zip(resources, objects, strict=True):
-        name, done = await _put(session, res, obj, existing)
+        made, done = await _put(session, res, obj, existing)
+        name = made.name
         # What follows on standard output are the job's own lines.
         told = sys.stderr if follow else sys.stdout
         print(f"{kinds.short_name(res)}/{name} {done}", flush=True, file=told)
         sent.append({**obj, "metadata": {**obj["metadata"], "name": name}})
         if _is_job(res):
-            jobs.append((obj["metadata"].get("namespace") or session.namespace, name))
+            jobs.append((made.namespace, name))
+            owners.append(made)
             if pretends(convert(obj, TrainingJob)):
                 note(f"job {name} is {NOT_EXECUTED}")
+    if code:
+        await _owned(session, code, owners)
     with told_when_left([name for _, name in jobs]):
         await tell_doubts(session, sent)
         failed = [
@@ -76,6 +84,15 @@ async def send(
         raise CommandFailed(
             f"job {', '.join(failed)} failed", f"lockstep describe {failed[0]} shows how"
         )
+
+
+async def _owned(session: Session, code: dict[str, bytes], jobs: Sequence[ObjectMeta]) -> None:
+    # Most commands send no code.
+    from lockstep.kube.code.store import adopt
+
+    for space in {one.namespace for one in jobs}:
+        theirs = [one for one in jobs if one.namespace == space]
+        await adopt(session.client, space, code, theirs)
 
 
 @contextmanager
@@ -92,27 +109,6 @@ def told_when_left(jobs: Sequence[str]) -> Iterator[None]:
         raise
 
 
-async def find_resource(session: Session, api_version: str, kind: str) -> Resource[AnyObject]:
-    """Return the resource that the server serves for a kind.
-
-    Raises:
-        CommandFailed: when it serves none.
-    """
-    group, _, version = api_version.rpartition("/")
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-    try:
-        served = msgspec.json.decode(await session.client.get_raw(path))["resources"]
-    except NotFound:
-        served = []
-    for entry in served:
-        if entry["kind"] == kind and "/" not in entry["name"]:
-            return Resource(group, version, entry["name"], kind, entry["namespaced"], AnyObject)
-    raise CommandFailed(
-        f"the API server does not serve {kind} in {api_version}",
-        "`lockstep manifests crds | kubectl apply -f -` adds our kinds to a cluster",
-    )
-
-
 def _is_job(res: Resource[AnyObject]) -> bool:
     return res.kind == TRAINING_JOBS.kind and res.group == TRAINING_JOBS.group
 
@@ -123,48 +119,45 @@ def _at(session: Session, obj: Json) -> Session:
 
 async def _put(
     session: Session, res: Resource[AnyObject], obj: Json, existing: Existing
-) -> tuple[str, str]:
-    """Create or apply one object; return its name and what was done."""
+) -> tuple[ObjectMeta, str]:
+    """Create or apply one object; return its metadata and what was done."""
     if not _is_job(res):
         return await _apply(session, res, obj)
     here, name = _at(session, obj), obj["metadata"].get("name", "")
     if existing is not Existing.CHANGE:
         try:
-            made = await here.client.create(res, obj, here.namespace)
+            created = await here.client.create(res, obj, here.namespace)
         except AlreadyExists:
             # It came a moment ago.
-            job = await job_of(here, name)
+            job = await here.find(TRAINING_JOBS, name)
             error = CommandFailed(f"job {name} came and went") if job is None else taken(job)
             raise error from None
-        return made.metadata.name, "created"
-    before = await job_of(here, name) if name else None
-    name, done = await _apply(session, res, obj)
-    after = await job_of(here, name) if before is not None else None
+        return created.metadata, "created"
+    before = await here.find(TRAINING_JOBS, name) if name else None
+    made, done = await _apply(session, res, obj)
+    after = await here.find(TRAINING_JOBS, name) if before is not None else None
     if before is not None and after is not None:
         when = takes_effect(name, before.spec, after.spec)
         done = f"configured: {when}" if when else done
-    return name, done
+    return made, done
 
 
-async def _apply(session: Session, res: Resource[AnyObject], obj: Json) -> tuple[str, str]:
+async def _apply(session: Session, res: Resource[AnyObject], obj: Json) -> tuple[ObjectMeta, str]:
     client = session.client
     metadata = obj.get("metadata", {})
     namespace = (metadata.get("namespace") or session.namespace) if res.namespaced else None
     name = metadata.get("name")
     if not name:
         created = await client.create(res, obj, namespace)
-        return created.metadata.name, "created"
-    try:
-        before = await client.get(res, name, namespace)
-        version = before.metadata.resource_version
-    except NotFound:
-        version = ""
+        return created.metadata, "created"
+    before = await replace(session, namespace=namespace or "").find(res, name)
     after = await client.patch(
         res, name, obj, namespace, how=Patch.APPLY, field_manager=FIELD_MANAGER, force=True
     )
-    if not version:
-        return name, "created"
-    return name, "unchanged" if after.metadata.resource_version == version else "configured"
+    if before is None:
+        return after.metadata, "created"
+    same = after.metadata.resource_version == before.metadata.resource_version
+    return after.metadata, "unchanged" if same else "configured"
 
 
 async def _ended_well(session: Session, name: str, *, follow: bool) -> bool:

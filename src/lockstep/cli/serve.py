@@ -7,153 +7,34 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, ControllerRevision
 from lockstep.api.merge import difference
 from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL, SYSTEM_NAMESPACE
 from lockstep.api.serving import ROUTERS
 from lockstep.api.wire import to_builtins
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.app import App, AtLeast
+from lockstep.cli.connect import Anywhere, InNamespace, Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.log_streams import STARTED, Request, stream
-from lockstep.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Output
+from lockstep.cli.options import Namespaced, Output
 from lockstep.cli.output import Format, print_lines, print_objects, print_table, structured
 from lockstep.cli.views.serving import component, of_service, service_page, service_table
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES, InferenceService
 from lockstep.compat.kserve.problem import Problem
-from lockstep.kube.errors import NotFound
 from lockstep.serve.core import release as steps
 from lockstep.serve.core.revisions import WRITTEN_ANNOTATION
 
-app = typer.Typer(
-    help="Inference services: what serves, who gets how many requests, release and rollback.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App("Inference services: what serves, who gets how many requests, release and rollback.")
 
-Name = Annotated[str, typer.Argument(help="Name of the InferenceService.")]
+Name = Annotated[str, "Name of the InferenceService."]
 
 
 @app.command("list")
-def list_(
-    *,
-    output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+async def list_(session: Anywhere, *, output: Output = Format.TABLE) -> None:
     """List services with their replicas and the shares of their versions.
 
     Example: lockstep serve list -A
     """
-    run(Target(kubeconfig, context, namespace, all_namespaces), lambda s: _list(s, output))
-
-
-@app.command()
-def describe(
-    name: Name,
-    *,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Show a service: its model, its release, its load, and each version with its answers.
-
-    Example: lockstep serve describe iris
-    """
-    print_lines(run(Target(kubeconfig, context, namespace), lambda s: _describe(s, name)))
-
-
-@app.command()
-def logs(
-    name: Name,
-    *,
-    revision: Annotated[str, typer.Option(help="Only replicas of this version.")] = "",
-    tail: Annotated[int | None, typer.Option(min=0, help="Only so many last lines each.")] = None,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Print what the replicas of a service wrote.
-
-    Example: lockstep serve logs iris --tail 20
-    """
-    run(Target(kubeconfig, context, namespace), lambda s: _logs(s, name, revision, tail))
-
-
-@app.command()
-def release(
-    name: Name,
-    *,
-    percent: Annotated[
-        int | None, typer.Option(min=0, max=100, help="Share of the newest version, at once.")
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--steps", help="A file of steps for this and later versions.")
-    ] = None,
-    go_on: Annotated[bool, typer.Option("--continue", help="End the pause of now.")] = False,
-    promote: Annotated[
-        bool, typer.Option("--promote", help="Give the newest version everything.")
-    ] = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Say how much of the requests the newest version gets, at once or in steps.
-
-    \b
-    Examples:
-      lockstep serve release iris --percent 10
-      lockstep serve release iris --steps steps.yaml
-      lockstep serve release iris --continue
-      lockstep serve release iris --promote
-    """
-    if sum((percent is not None, plan is not None, go_on, promote)) != 1:
-        raise BadInput("choose one of --percent, --steps, --continue and --promote")
-    annotations = _steps(plan) if plan is not None else {}
-    target = Target(kubeconfig, context, namespace)
-    if annotations:
-        run(target, lambda s: _patch(s, name, {"metadata": {"annotations": annotations}}))
-        print(f"inferenceservice/{name} is released in steps")
-    elif percent is not None:
-        body = {"spec": {"predictor": {"canaryTrafficPercent": percent}}}
-        clear = {"metadata": {"annotations": {steps.STEPS_ANNOTATION: None}}}
-        run(target, lambda s: _patch(s, name, body | clear))
-        print(f"inferenceservice/{name}: the newest version gets {percent} %")
-    else:
-        run(target, lambda s: _go_on(s, name, everything=promote))
-
-
-@app.command()
-def rollback(
-    name: Name,
-    *,
-    to: Annotated[
-        str, typer.Option(help="Version, such as iris-predictor-00003; by default the one before.")
-    ] = "",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Go back to an earlier version: its predictor becomes the newest one, for all requests.
-
-    Example: lockstep serve rollback iris
-    """
-    run(Target(kubeconfig, context, namespace), lambda s: _rollback(s, name, to))
-
-
-def _steps(file: Path) -> dict[str, str]:
-    try:
-        text = file.read_text()
-        steps.steps({steps.STEPS_ANNOTATION: text})
-    except (OSError, UnicodeDecodeError, Problem) as error:
-        raise BadInput(f"--steps {file}: {error}") from None
-    return {steps.STEPS_ANNOTATION: text}
-
-
-async def _list(session: Session, output: Format) -> None:
     found = (await session.client.list(INFERENCE_SERVICES, session.scope(INFERENCE_SERVICES))).items
     if structured(output):
         print_objects([to_builtins(one) for one in found], output, single=False)
@@ -168,16 +49,32 @@ async def _list(session: Session, output: Format) -> None:
     )
 
 
-async def _describe(session: Session, name: str) -> list[str]:
+@app.command()
+async def describe(session: InNamespace, name: Name) -> None:
+    """Show a service: its model, its release, its load, and each version with its answers.
+
+    Example: lockstep serve describe iris
+    """
     service = await _service(session, name)
     selector = f"{ROUTE_LABEL}={name}"
     pods = (await session.client.list(PODS, session.namespace, label_selector=selector)).items
     routers = (await session.client.list(ROUTERS, SYSTEM_NAMESPACE)).items
     revisions = await _revisions(session, service)
-    return service_page(service, of_service(service, pods), revisions, routers, time.time())
+    print_lines(service_page(service, of_service(service, pods), revisions, routers, time.time()))
 
 
-async def _logs(session: Session, name: str, revision: str, tail: int | None) -> None:
+@app.command()
+async def logs(
+    session: InNamespace,
+    name: Name,
+    *,
+    revision: Annotated[str, "Only replicas of this version."] = "",
+    tail: Annotated[int | None, AtLeast(0), "Only so many last lines each."] = None,
+) -> None:
+    """Print what the replicas of a service wrote.
+
+    Example: lockstep serve logs iris --tail 20
+    """
     await _service(session, name)
     selector = f"{ROUTE_LABEL}={name}" + (f",{REVISION_LABEL}={revision}" if revision else "")
     pods = (await session.client.list(PODS, session.namespace, label_selector=selector)).items
@@ -192,14 +89,82 @@ async def _logs(session: Session, name: str, revision: str, tail: int | None) ->
         await stream(session, request, pod.metadata.name, prefix, follow=False)
 
 
-async def _service(session: Session, name: str) -> InferenceService:
+@app.command()
+def release(
+    name: Name,
+    *,
+    percent: Annotated[int | None, range(101), "Share of the newest version, at once."] = None,
+    plan: Annotated[Path | None, "--steps", "A file of steps for this and later versions."] = None,
+    go_on: Annotated[bool, "--continue", "End the pause of now."] = False,
+    promote: Annotated[bool, "--promote", "Give the newest version everything."] = False,
+    target: Namespaced,
+) -> None:
+    """Say how much of the requests the newest version gets, at once or in steps.
+
+    \b
+    Examples:
+      lockstep serve release iris --percent 10
+      lockstep serve release iris --steps steps.yaml
+      lockstep serve release iris --continue
+      lockstep serve release iris --promote
+    """
+    if sum((percent is not None, plan is not None, go_on, promote)) != 1:
+        raise BadInput("choose one of --percent, --steps, --continue and --promote")
+    annotations = _steps(plan) if plan is not None else {}
+    if annotations:
+        run(target, lambda s: _patch(s, name, {"metadata": {"annotations": annotations}}))
+        print(f"inferenceservice/{name} is released in steps")
+    elif percent is not None:
+        body = {"spec": {"predictor": {"canaryTrafficPercent": percent}}}
+        clear = {"metadata": {"annotations": {steps.STEPS_ANNOTATION: None}}}
+        run(target, lambda s: _patch(s, name, body | clear))
+        print(f"inferenceservice/{name}: the newest version gets {percent} %")
+    else:
+        run(target, lambda s: _go_on(s, name, everything=promote))
+
+
+@app.command()
+async def rollback(
+    session: InNamespace,
+    name: Name,
+    *,
+    to: Annotated[str, "Version, such as iris-predictor-00003; by default the one before."] = "",
+) -> None:
+    """Go back to an earlier version: its predictor becomes the newest one, for all requests.
+
+    Example: lockstep serve rollback iris
+    """
+    service = await _service(session, name)
+    known = await _revisions(session, service)
+    names = [one.metadata.name for one in known]
+    if to and to not in names:
+        raise CommandFailed(f"{name} has no version {to}; there are: {', '.join(names) or 'none'}")
+    if not to and len(known) < 2:
+        raise CommandFailed(f"{name} has no version before this one")
+    chosen = next(one for one in known if one.metadata.name == to) if to else known[-2]
+    written = json.loads(chosen.metadata.annotations.get(WRITTEN_ANNOTATION) or "{}")
+    if not written:
+        raise CommandFailed(f"{chosen.metadata.name} does not say what it was made of")
+    written.pop("canaryTrafficPercent", None)
+    change = difference(service.spec.predictor, written)
+    # A person who goes back does not want to wait for steps.
+    clear = {"metadata": {"annotations": {steps.STEPS_ANNOTATION: None}}}
+    await _patch(session, name, {"spec": {"predictor": change}, **clear})
+    print(f"inferenceservice/{name} goes back to {chosen.metadata.name}")
+
+
+def _steps(file: Path) -> dict[str, str]:
     try:
-        return await session.client.get(INFERENCE_SERVICES, name, session.namespace)
-    except NotFound:
-        raise CommandFailed(
-            f"there is no inference service {name} in {session.namespace}",
-            "lockstep serve list -A",
-        ) from None
+        text = file.read_text()
+        steps.steps({steps.STEPS_ANNOTATION: text})
+    except (OSError, UnicodeDecodeError, Problem) as error:
+        raise BadInput(f"--steps {file}: {error}") from None
+    return {steps.STEPS_ANNOTATION: text}
+
+
+async def _service(session: Session, name: str) -> InferenceService:
+    hint = "lockstep serve list -A"
+    return await session.get(INFERENCE_SERVICES, name, "inference service", hint)
 
 
 async def _revisions(session: Session, service: InferenceService) -> list[ControllerRevision]:
@@ -230,23 +195,3 @@ async def _go_on(session: Session, name: str, *, everything: bool) -> None:
     word = {steps.CONTINUE_ANNOTATION: f"{state['revision']}/{step}"}
     await _patch(session, name, {"metadata": {"annotations": word}})
     print(f"inferenceservice/{name}: {state['revision']} goes on")
-
-
-async def _rollback(session: Session, name: str, to: str) -> None:
-    service = await _service(session, name)
-    known = await _revisions(session, service)
-    names = [one.metadata.name for one in known]
-    if to and to not in names:
-        raise CommandFailed(f"{name} has no version {to}; there are: {', '.join(names) or 'none'}")
-    if not to and len(known) < 2:
-        raise CommandFailed(f"{name} has no version before this one")
-    chosen = next(one for one in known if one.metadata.name == to) if to else known[-2]
-    written = json.loads(chosen.metadata.annotations.get(WRITTEN_ANNOTATION) or "{}")
-    if not written:
-        raise CommandFailed(f"{chosen.metadata.name} does not say what it was made of")
-    written.pop("canaryTrafficPercent", None)
-    change = difference(service.spec.predictor, written)
-    # A person who goes back does not want to wait for steps.
-    clear = {"metadata": {"annotations": {steps.STEPS_ANNOTATION: None}}}
-    await _patch(session, name, {"spec": {"predictor": change}, **clear})
-    print(f"inferenceservice/{name} goes back to {chosen.metadata.name}")

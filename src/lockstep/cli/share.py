@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
-import typer
 
 from lockstep.api import quantity
 from lockstep.api.core import PODS, Pod
@@ -25,15 +24,14 @@ from lockstep.api.share_sizes import (
     in_words,
     words_of,
 )
+from lockstep.cli.app import App
 from lockstep.cli.completion import of
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.options import Context, Kubeconfig, Namespace
+from lockstep.cli.connect import InNamespace, Session
+from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.output import note
-from lockstep.cli.usage import usage
 from lockstep.kube.errors import Conflict
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 LOOK_AGAIN = 0.2
 PATIENCE = 60.0
@@ -41,21 +39,13 @@ PATIENCE = 60.0
 
 
 @app.command()
-def share(
-    pod: Annotated[
-        str, typer.Argument(metavar="POD", help="Name of the pod.", autocompletion=of("pod"))
-    ],
+async def share(
+    session: InNamespace,
+    pod: Annotated[str, "POD", "Name of the pod.", of("pod")],
     *,
-    memory: Annotated[str, typer.Option(help="Memory of each card: 2Gi, or MiB as a number.")] = "",
-    compute: Annotated[
-        int | None, typer.Option(min=1, max=100, help="Hundredths of each card's time.")
-    ] = None,
-    container: Annotated[
-        str, typer.Option("--container", "-c", help="Which one, where several have shares.")
-    ] = "",
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    memory: Annotated[str, "Memory of each card: 2Gi, or MiB as a number."] = "",
+    compute: Annotated[int | None, range(1, 101), "Hundredths of each card's time."] = None,
+    container: Annotated[str, "--container", "-c", "Which one, where several have shares."] = "",
 ) -> None:
     """Make a running pod's share of its GPUs larger or smaller.
 
@@ -69,8 +59,7 @@ def share(
     """
     with usage("--memory"):
         wanted = _mib(memory) if memory else 0
-    target = Target(kubeconfig, context, namespace)
-    run(target, lambda session: _share(session, pod, container, wanted, compute or 0))
+    await _share(session, pod, container, wanted, compute or 0)
 
 
 def _mib(text: str) -> int:

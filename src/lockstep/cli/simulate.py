@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lockstep.api.names import API_VERSION
-from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.grouped import grouped
+from lockstep.cli.app import App
+from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.load import check, documents
 from lockstep.cli.output import note
-from lockstep.cli.simulate_options import Breakage, Clock, Input, Output, Showing, options
-from lockstep.cli.usage import usage
+from lockstep.cli.simulate_options import Breakage, Clock, Input, Showing, options
 from lockstep.cli.views.simulation import summary
 
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
     from lockstep.sim.engine.options import Options
+    from lockstep.sim.input.initial_cluster import InitialCluster
     from lockstep.sim.input.jobs import Job
-    from lockstep.sim.input.world import World
     from lockstep.sim.result.record import Result
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 Json = dict[str, Any]
 PROGRESS_EVERY = 0.5
@@ -42,7 +41,6 @@ class Outcome:
 
 
 @app.callback(invoke_without_command=True)
-@grouped
 def simulate(
     *,
     ctx: typer.Context,
@@ -51,10 +49,8 @@ def simulate(
     breakage: Breakage,
     defrag: Annotated[
         str | None,
-        typer.Option(
-            metavar="AFTER[,MAX-PRICE[,COOL-DOWN]]",
-            help="Move elastic and checkpointed jobs for one that waits so long (10m,8h,1h).",
-        ),
+        "AFTER[,MAX-PRICE[,COOL-DOWN]]",
+        "Move elastic and checkpointed jobs for one that waits so long (10m,8h,1h).",
     ] = None,
     showing: Showing,
 ) -> None:
@@ -84,7 +80,7 @@ def simulate(
     _show(_run(world, works, wanted), showing)
 
 
-def _run(world: World, works: list[Job], options: Options) -> Outcome:
+def _run(world: InitialCluster, works: list[Job], options: Options) -> Outcome:
     from lockstep.scheduler.core.runtime.clock import NotConverged
     from lockstep.sim.engine.simulation import Simulation
     from lockstep.sim.input.unmatched import unmatched
@@ -118,21 +114,25 @@ def _show(outcome: Outcome, showing: Showing) -> None:
             chart.write_text(drawn)
         except OSError as error:
             raise BadInput(f"--chart {chart}: {error.strerror}", "name another file") from None
-    if showing.output is Output.JSON:
+    if showing.output == "json":
         sys.stdout.writelines(pieces(result, shown))
     else:
         print("\n".join(summary(shown, result)))
 
 
-def _world(cluster: str) -> World:
+def _world(cluster: str) -> InitialCluster:
     from lockstep.nodes.simulated.spec import SpecError, parse
-    from lockstep.sim.input.world import InputError, read_world, world_of
+    from lockstep.sim.input.initial_cluster import (
+        InputError,
+        initial_cluster_of,
+        read_initial_cluster,
+    )
 
     path = Path(cluster)
     try:
         if path.suffix in (".yaml", ".yml", ".json") and _holds_objects(path):
-            return read_world(_objects(path))
-        return world_of(parse(cluster))
+            return read_initial_cluster(_objects(path))
+        return initial_cluster_of(parse(cluster))
     except (InputError, SpecError) as error:
         raise BadInput(f"--cluster {cluster}: {error}") from None
 
@@ -145,9 +145,9 @@ def _holds_objects(path: Path) -> bool:
         return True  # reading it as objects says what is wrong
 
 
-def _works(jobs: Path, world: World, strategy: Strategy | None) -> list[Job]:
+def _works(jobs: Path, world: InitialCluster, strategy: Strategy | None) -> list[Job]:
+    from lockstep.sim.input.initial_cluster import InputError
     from lockstep.sim.input.jobs import read_jobs
-    from lockstep.sim.input.world import InputError
 
     try:
         works = read_jobs(_objects(jobs), world, strategy)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from lockstep.cli.usage import usage
+from lockstep.cli.app import AtLeast
+from lockstep.cli.failure import usage
 
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
@@ -20,28 +20,11 @@ if TYPE_CHECKING:
     from lockstep.sim.input.faults import Faults
 
 
-class Output(StrEnum):
-    """What ``-o`` takes."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class Policy(StrEnum):
-    """How jobs that name no strategy choose their nodes."""
-
-    BINPACK = "binpack"
-    SPREAD = "spread"
-    FRAGMENTATION = "fragmentation"
-
-
-STRATEGIES: Final[dict[Policy, Strategy]] = {
-    Policy.BINPACK: "Binpack",
-    Policy.SPREAD: "Spread",
-    Policy.FRAGMENTATION: "Fragmentation",
+STRATEGIES: Final[dict[str, Strategy]] = {
+    "binpack": "Binpack",
+    "spread": "Spread",
+    "fragmentation": "Fragmentation",
 }
-
-
 NODE_REPAIR: Final = 2.0
 SPOT_MTBF: Final = 24.0
 SPOT_RETURN: Final = 1.0
@@ -58,17 +41,13 @@ class Input:
 
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|SPEC",
-            help="Nodes, queues and the like as YAML or JSON (a snapshot is), or 64x8,...",
-        ),
+        "FILE|SPEC",
+        "Nodes, queues and the like as YAML or JSON (a snapshot is), or 64x8,...",
     ] = None
-    jobs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TrainingJob and Gang objects.")
+    jobs: Annotated[Path | None, "FILE", "TrainingJob and Gang objects."] = None
+    policy: Annotated[
+        Literal["binpack", "spread", "fragmentation"] | None, "Strategy of the jobs that name none."
     ] = None
-    policy: Annotated[Policy | None, typer.Option(help="Strategy of the jobs that name none.")] = (
-        None
-    )
 
     @property
     def strategy(self) -> Strategy | None:
@@ -80,14 +59,11 @@ class Input:
 class Clock:
     """How time goes by."""
 
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
-    until: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop at this time.")
-    ] = None
-    period: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="Decide this often; 0: after every event."),
-    ] = 0.0
+    seed: Annotated[int, "Seed of everything random."] = 0
+    until: Annotated[float | None, "SECONDS", AtLeast(0), "Stop at this time."] = None
+    period: Annotated[float, "SECONDS", AtLeast(0), "Decide this often; 0: after every event."] = (
+        0.0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +77,7 @@ class Breakage:
     gpu_mtbf: Annotated[
         float | None, _hours("Mean time of a GPU's work after which its job breaks by itself.")
     ] = None
-    spot: Annotated[
-        str | None, typer.Option(metavar="SELECTOR", help="Labels of nodes that are reclaimed.")
-    ] = None
+    spot: Annotated[str | None, "SELECTOR", "Labels of nodes that are reclaimed."] = None
     spot_mtbf: Annotated[
         float | None,
         _hours(f"Mean time between two reclaims of a spot node; {SPOT_MTBF:g} if left out."),
@@ -111,11 +85,9 @@ class Breakage:
     spot_return: Annotated[
         float | None, _hours(f"Mean time until it is back; {SPOT_RETURN:g} if left out.")
     ] = None
-    restart_cost: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="From a restart to new progress.")
-    ] = 120.0
+    restart_cost: Annotated[float, "SECONDS", AtLeast(0), "From a restart to new progress."] = 120.0
     checkpoint_interval: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Between two checkpoints; 0: all kept.")
+        float, "SECONDS", AtLeast(0), "Between two checkpoints; 0: all kept."
     ] = 1800.0
 
     @property
@@ -144,12 +116,8 @@ class Breakage:
 class Showing:
     """How the outcome is told."""
 
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: a .svg or a .html file.")
-    ] = None
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = (
-        Output.TABLE
-    )
+    chart: Annotated[Path | None, "FILE", "Draw it: a .svg or a .html file."] = None
+    output: Annotated[Literal["table", "json"], "--output", "-o", "How to print it."] = "table"
 
 
 def options(clock: Clock, breakage: Breakage, defrag: str | None) -> Options:

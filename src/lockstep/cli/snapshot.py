@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -33,14 +34,15 @@ from lockstep.api.selectors import from_selector
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.wire import to_builtins
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.app import App
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput
-from lockstep.cli.options import Context, Kubeconfig
+from lockstep.cli.options import Cluster
 from lockstep.cli.output import note
 from lockstep.compat.hypernodes import HYPERNODES
 from lockstep.kube.errors import Forbidden, NotFound
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 Json = dict[str, Any]
 
@@ -65,12 +67,9 @@ KEPT_OF_CONTAINERS = ("name", "image", "resources", "ports", "restartPolicy")
 
 @app.command()
 def snapshot(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Where to write it; - for stdout.")
-    ] = None,
+    file: Annotated[Path | None, "FILE", "Where to write it; - for stdout."] = None,
     *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Cluster,
 ) -> None:
     """Write down nodes, queues, jobs and pods as the scheduler sees them now.
 
@@ -82,7 +81,7 @@ def snapshot(
       lockstep snapshot cluster.json
       lockstep simulate --cluster cluster.json --jobs cluster.json
     """
-    items = run(Target(kubeconfig, context, None, all_namespaces=True), take)
+    items = run(replace(target, all_namespaces=True), take)
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n"
     if file is None or str(file) == "-":
         typer.echo(text.decode(), nl=False)
@@ -110,7 +109,7 @@ async def take(session: Session) -> list[Json]:
         object_of(res, view, now)
         for res, views in listings.items()
         for view in views
-        if not _over(view)
+        if getattr(getattr(view, "status", None), "phase", "") not in OVER
     ]
 
 
@@ -141,10 +140,6 @@ def _template(group: GangGroup, pods: Sequence[Pod], groups: int) -> Json:
             spec = structs.replace(pod.spec, node_name="", hostname="", subdomain="")
             return {"metadata": {"labels": labels}, "spec": to_builtins(spec)}
     return {"spec": {"containers": []}}
-
-
-def _over(view: Any) -> bool:
-    return getattr(getattr(view, "status", None), "phase", "") in OVER
 
 
 def object_of(res: Resource[Any], view: Any, now: float) -> Json:

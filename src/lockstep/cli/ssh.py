@@ -11,11 +11,14 @@ from typing import Annotated
 
 import typer
 
+from lockstep.cli.app import App
 from lockstep.cli.connect import before_command
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.options import Context, Kubeconfig, Namespace
+from lockstep.cli.options import Namespaced
+from lockstep.cli.target import Target
+from lockstep.keys.files import write_private
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 LOCKSTEP = (sys.executable, "-P", "-m", "lockstep")
 SERVER = ("python", "-P", "-m", "lockstep.notebooks.inside.ssh")
@@ -23,17 +26,13 @@ SERVER = ("python", "-P", "-m", "lockstep.notebooks.inside.ssh")
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def ssh(
-    name: Annotated[str, typer.Argument(help="Notebook, or pod/NAME.")],
+    name: Annotated[str, "Notebook, or pod/NAME."],
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Run this and return.")
     ] = None,
     *,
-    config: Annotated[
-        bool, typer.Option("--config", help="Print an entry for ~/.ssh/config, for editors.")
-    ] = False,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    config: Annotated[bool, "--config", "Print an entry for ~/.ssh/config, for editors."] = False,
+    target: Namespaced,
 ) -> None:
     """Open a shell in a notebook's pod with OpenSSH's client; scp and editors work alike.
 
@@ -43,7 +42,7 @@ def ssh(
       lockstep ssh ana -- nvidia-smi
       lockstep ssh ana --config >> ~/.ssh/config      # then: code --remote ssh-remote+ana .
     """
-    options = settings(name, where_of(namespace, kubeconfig, context))
+    options = settings(name, where_of(target))
     if config:
         typer.echo(entry(name.removeprefix("pod/"), options), nl=False)
         return
@@ -86,12 +85,12 @@ def entry(host: str, options: dict[str, str]) -> str:
     return "\n".join([f"Host {host}", *(f"    {k} {v}" for k, v in options.items()), ""])
 
 
-def where_of(namespace: str | None, kubeconfig: Path | None, context: str | None) -> list[str]:
+def where_of(target: Target) -> list[str]:
     """Return the options by which another command reaches the same place."""
     given = {
-        "--namespace": namespace or before_command.namespace,
-        "--kubeconfig": kubeconfig or before_command.kubeconfig,
-        "--context": context or before_command.context,
+        "--namespace": target.namespace or before_command.namespace,
+        "--kubeconfig": target.kubeconfig or before_command.kubeconfig,
+        "--context": target.context or before_command.context,
     }
     found = []
     for option, value in given.items():
@@ -116,11 +115,7 @@ def _key() -> tuple[Path, str]:
                 serialization.PrivateFormat.OpenSSH,
                 serialization.NoEncryption(),
             )
-            new = place.with_suffix(f".{os.getpid()}")
-            handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(fresh)
-            new.replace(place)
+            write_private(place, fresh)
         key = serialization.load_ssh_private_key(place.read_bytes(), None)
     except (OSError, ValueError) as error:
         raise BadInput(f"{place}: {error}", "remove it; a new key is made then") from error

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from lockstep.cli.app import App
 from lockstep.cli.build import BadFlag, training_job
-from lockstep.cli.flags import Flags, Framework
-from lockstep.cli.grouped import grouped
+from lockstep.cli.flags import Carry, Flags, Framework
 from lockstep.cli.load import Document, check, documents
-from lockstep.cli.options import Context, DryRun, Kubeconfig, Namespace
+from lockstep.cli.options import DryRun, Namespaced
 from lockstep.cli.output import Format, encode
 from lockstep.cli.submit_more import More
+from lockstep.cli.target import Target
 
-app = typer.Typer(rich_markup_mode=None)
-
-Json = dict[str, Any]
-Where = tuple[Path | None, str | None, str | None]
-"""Kubeconfig, context and namespace."""
+app = App()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,34 +25,28 @@ class Sending:
     """What becomes of the objects."""
 
     dry_run: DryRun = False
-    what_if: Annotated[
-        bool, typer.Option("--what-if", help="Send nothing; say when it would start, and where.")
-    ] = False
+    what_if: Annotated[bool, "--what-if", "Send nothing; say when it would start, and where."] = (
+        False
+    )
     output: Annotated[
-        Format,
-        typer.Option("--output", "-o", help="With --dry-run: yaml or json; with --what-if: json."),
+        Format, "--output", "-o", "With --dry-run: yaml or json; with --what-if: json."
     ] = Format.YAML
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the job.")] = False
-    replace: Annotated[
-        bool, typer.Option("--replace", help="End and delete a job of that name first.")
-    ] = False
-    follow: Annotated[bool, typer.Option("--follow", help="Print its logs until it ends.")] = False
+    wait: Annotated[bool, "--wait", "Wait for the end of the job."] = False
+    replace: Annotated[bool, "--replace", "End and delete a job of that name first."] = False
+    follow: Annotated[bool, "--follow", "Print its logs until it ends."] = False
 
 
 @app.command()
-@grouped
 def submit(
     *,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", help="YAML or JSON with any objects; - is standard input."),
+        Path | None, "--file", "-f", "YAML or JSON with any objects; - is standard input."
     ] = None,
     flags: Flags,
     more: More,
+    carry: Carry,
     sending: Sending,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    target: Namespaced,
 ) -> None:
     """Submit a job from flags, or objects from a file.
 
@@ -72,27 +63,30 @@ def submit(
       lockstep submit -f job.yaml --wait
       lockstep submit mpi --workers 2 --dry-run -- mpirun ./a.out
       lockstep submit -f job.yaml --what-if
+      lockstep submit pytorch --workers 2 --gpus 8 --image pytorch/pytorch --code . \\
+          -- python train.py
       lockstep submit plain --name score --after bert -- python score.py
       lockstep submit plain --name sweep --array 0-9 --runtime 1h --script train.sh -- --lr 0.1
     """
     found = _from_flags(flags, more) if file is None else _from_file(file, flags.framework, more)
     for document in found:
         check(document)
-    target = (kubeconfig, context, namespace)
+    if carry.code is not None and carry.no_code:
+        raise typer.BadParameter("cannot be combined with --code", param_hint="--no-code")
     if sending.what_if:
         _ask(found, target, sending.output)
     elif sending.dry_run:
         _print(found, sending.output)
     else:
-        _send(found, target, sending, change=file is not None)
+        _send(found, target, sending, carry, file=file is not None)
 
 
-def _ask(found: list[Document], where: Where, output: Format) -> None:
-    from lockstep.cli.connect import Target, run
+def _ask(found: list[Document], target: Target, output: Format) -> None:
+    from lockstep.cli.connect import run
     from lockstep.cli.whatif import lines, what_if
 
     objects = [document.obj for document in found]
-    answers = run(Target(*where), lambda session: what_if(session, objects))
+    answers = run(target, lambda session: what_if(session, objects))
     if output is Format.JSON:
         print(encode([answer.tree() for answer in answers], output), end="")
         return
@@ -100,20 +94,24 @@ def _ask(found: list[Document], where: Where, output: Format) -> None:
         print("\n".join(lines(answer)))
 
 
-def _send(found: list[Document], where: Where, how: Sending, *, change: bool) -> None:
+def _send(found: list[Document], target: Target, how: Sending, code: Carry, *, file: bool) -> None:
     # What follows needs a connection, which checking and a dry run do without.
-    from lockstep.cli.connect import Target, run
+    from lockstep.cli.carrying import carry
+    from lockstep.cli.connect import Session, run
     from lockstep.cli.existing import Existing
     from lockstep.cli.sending import send
 
-    existing = Existing.CHANGE if change else Existing.REFUSE
+    existing = Existing.CHANGE if file else Existing.REFUSE
     if how.replace:
         existing = Existing.REPLACE
     objects = [document.obj for document in found]
-    run(
-        Target(*where),
-        lambda session: send(session, objects, wait=how.wait, follow=how.follow, existing=existing),
-    )
+
+    async def work(session: Session) -> None:
+        carried = await carry(session, objects, code, "" if file else _here())
+        waiting = {"wait": how.wait, "follow": how.follow}
+        await send(session, objects, **waiting, existing=existing, code=carried)
+
+    run(target, work)
 
 
 def _from_file(file: Path, framework: Framework | None, more: More) -> list[Document]:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from lockstep.api import duration, names
 from lockstep.api.label_syntax import value_problems
 from lockstep.cli.build import BadFlag
@@ -34,52 +32,35 @@ class More:
 
     script: Annotated[
         Path | None,
-        typer.Option(
-            "--script",
-            metavar="FILE",
-            help="Run this script by its #! line, else by sh; what is behind -- are its arguments.",
-        ),
+        "--script",
+        "FILE",
+        "Run this script by its #! line, else by sh; what is behind -- are its arguments.",
     ] = None
-    env_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Environment, a line K=V each; # comments.")
-    ] = None
-    labels: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="K=V", help="Label of the job; may be repeated."),
-    ] = None
+    env_file: Annotated[Path | None, "FILE", "Environment, a line K=V each; # comments."] = None
+    labels: Annotated[list[str] | None, "--label", "K=V", "Label of the job; may be repeated."] = (
+        None
+    )
     annotations: Annotated[
-        list[str] | None,
-        typer.Option("--annotation", metavar="K=V", help="Annotation; may be repeated."),
+        list[str] | None, "--annotation", "K=V", "Annotation; may be repeated."
     ] = None
     runtime: Annotated[
         str,
-        typer.Option(
-            help="How long it runs: 90s, 2h. Estimates and backfill go by it; on simulated nodes "
-            "it ends after that."
-        ),
+        "How long it runs: 90s, 2h. Estimates and backfill go by it; on simulated nodes "
+        "it ends after that.",
     ] = ""
-    ttl: Annotated[
-        str, typer.Option(help="Time after its end at which the job is deleted; or never.")
-    ] = KEPT_FOR
-    gpu_type: Annotated[
-        str,
-        typer.Option(metavar="MODEL", help="Only GPUs of this model, as `node list -o wide` says."),
-    ] = ""
+    ttl: Annotated[str, "Time after its end at which the job is deleted; or never."] = KEPT_FOR
+    gpu_type: Annotated[str, "MODEL", "Only GPUs of this model, as `node list -o wide` says."] = ""
     after: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="JOB",
-            help="Begin once this job, or all jobs of this array, have succeeded; fail when one "
-            "fails; may be repeated.",
-            autocompletion=of("job"),
-        ),
+        "JOB",
+        "Begin once this job, or all jobs of this array, have succeeded; fail when one "
+        "fails; may be repeated.",
+        of("job"),
     ] = None
     array: Annotated[
         str,
-        typer.Option(
-            metavar="FROM-TO",
-            help=f"One job for each number: NAME-3 has {ARRAY_INDEX}=3; 8 is 0-7. Needs --name.",
-        ),
+        "FROM-TO",
+        f"One job for each number: NAME-3 has {ARRAY_INDEX}=3; 8 is 0-7. Needs --name.",
     ] = ""
 
     def command(self, given: list[str] | None) -> list[str] | None:

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
 from lockstep.api.team import TEAMS
-from lockstep.cli import kinds, quantities
+from lockstep.cli import kinds, quantities, team_check
+from lockstep.cli.app import App
 from lockstep.cli.choice import Choice
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.connect import OfCluster, Session, run
+from lockstep.cli.deletion import delete_all
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.lifecycle import delete_all
 from lockstep.cli.listing import list_all
-from lockstep.cli.options import Context, Kubeconfig, Output
-from lockstep.cli.output import Format
-from lockstep.kube.errors import AlreadyExists, NotFound
+from lockstep.cli.options import Cluster, Output
+from lockstep.cli.output import Format, encode, print_table, structured
+from lockstep.cli.team_check import Found
+from lockstep.cli.views.table import Column, table
+from lockstep.kube.errors import AlreadyExists
 
-app = typer.Typer(
-    help="Teams: rights, queue and quotas from one object.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = App("Teams: rights, queue and quotas from one object.")
 
-Name = Annotated[str, typer.Argument(help="Name of the team.")]
+Name = Annotated[str, "Name of the team."]
 Members = Annotated[
     list[str] | None,
-    typer.Option(
-        "--member",
-        metavar="NAME[:ROLE]",
-        help="A user and what they may do: view, edit (default) or admin; may be repeated. "
-        "group:NAME is a group, sa:NAMESPACE/NAME a service account.",
-    ),
+    "--member",
+    "NAME[:ROLE]",
+    "A user and what they may do: view, edit (default) or admin; may be repeated. "
+    "group:NAME is a group, sa:NAMESPACE/NAME a service account.",
 ]
-Amounts = Annotated[list[str] | None, typer.Option(metavar="RESOURCE=AMOUNT")]
+Amounts = Annotated[list[str] | None, "RESOURCE=AMOUNT"]
 _KINDS = {"group": "Group", "sa": "ServiceAccount", "user": "User"}
 _ROLES = {"view": "View", "edit": "Edit", "admin": "Admin"}
 
@@ -59,37 +57,28 @@ def member(text: str) -> dict[str, str]:
 
 
 @app.command("list")
-def list_(
-    *, output: Output = Format.TABLE, kubeconfig: Kubeconfig = None, context: Context = None
-) -> None:
+async def list_(session: OfCluster, *, output: Output = Format.TABLE) -> None:
     """List the teams.
 
     Example: lockstep team list
     """
-    run(
-        Target(kubeconfig, context),
-        lambda session: list_all(session, "team", TEAMS, Choice(), output),
-    )
+    await list_all(session, "team", TEAMS, Choice(), output)
 
 
 @app.command()
-def create(
+async def create(
+    session: OfCluster,
     name: Name,
     *,
     members: Members = None,
     namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", help="A namespace of the team; its own name by default."),
+        list[str] | None, "--namespace", "A namespace of the team; its own name by default."
     ] = None,
     guaranteed: Amounts = None,
     limit: Amounts = None,
-    parent: Annotated[str | None, typer.Option(help="Queue that the team's is part of.")] = None,
+    parent: Annotated[str | None, "Queue that the team's is part of."] = None,
     quota: Amounts = None,
-    isolated: Annotated[
-        bool, typer.Option("--isolated", help="Keep pods of other teams from connecting.")
-    ] = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    isolated: Annotated[bool, "--isolated", "Keep pods of other teams from connecting."] = False,
 ) -> None:
     """Create a team with its namespaces, rights, queue and quotas.
 
@@ -107,63 +96,6 @@ def create(
     }
     if quota:
         spec["quota"] = dict(_pair(text) for text in quota)
-    run(Target(kubeconfig, context), lambda session: _create(session, name, spec))
-
-
-@app.command()
-def add(
-    name: Name,
-    members: Annotated[list[str], typer.Argument(metavar="NAME[:ROLE]...")],
-    *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Add members to a team, or change their role.
-
-    Example: lockstep team add vision cleo:view
-    """
-    wanted = [member(text) for text in members]
-    run(Target(kubeconfig, context), lambda session: _change(session, name, wanted, []))
-
-
-@app.command()
-def remove(
-    name: Name,
-    members: Annotated[list[str], typer.Argument(metavar="NAME...")],
-    *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Take members out of a team.
-
-    Example: lockstep team remove vision cleo
-    """
-    run(Target(kubeconfig, context), lambda session: _change(session, name, [], members))
-
-
-@app.command()
-def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of teams.")],
-    *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Delete teams: their rights, queues and quotas go; namespaces and data stay unless told.
-
-    Example: lockstep team delete vision
-    """
-    wanted = [kinds.Reference("team", name, TEAMS) for name in names]
-    run(Target(kubeconfig, context), lambda session: delete_all(session, wanted, 60.0))
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, amount = text.partition("=")
-    if not (name and equals and amount):
-        raise BadInput(f"--quota {text}: is not RESOURCE=AMOUNT; limits.memory=64Gi, pods=100")
-    return name, amount
-
-
-async def _create(session: Session, name: str, spec: dict[str, Any]) -> None:
     try:
         await session.client.create(TEAMS, {"metadata": {"name": name}, "spec": spec})
     except AlreadyExists:
@@ -173,13 +105,89 @@ async def _create(session: Session, name: str, spec: dict[str, Any]) -> None:
     print(f"team/{name} created")
 
 
+@app.command()
+async def add(
+    session: OfCluster, name: Name, members: Annotated[list[str], "NAME[:ROLE]..."]
+) -> None:
+    """Add members to a team, or change their role.
+
+    Example: lockstep team add vision cleo:view
+    """
+    wanted = [member(text) for text in members]
+    await _change(session, name, wanted, [])
+
+
+@app.command()
+async def remove(session: OfCluster, name: Name, members: Annotated[list[str], "NAME..."]) -> None:
+    """Take members out of a team.
+
+    Example: lockstep team remove vision cleo
+    """
+    await _change(session, name, [], members)
+
+
+@app.command()
+def check(name: Name, *, output: Output = Format.TABLE, target: Cluster) -> None:
+    """Try each border of a team with a throwaway account, and say what held.
+
+    The account is an admin of the team. It reaches for a throwaway neighbour: its objects, pods,
+    secrets, queue and cost; and for what isolates the team. All writes are dry runs. Account and
+    neighbour are gone at the end, also after Ctrl-C; the next check deletes what a killed one left.
+    The exit status is 1 where a border is OPEN.
+
+    \b
+    Examples:
+      lockstep team check vision
+      lockstep team check vision -o wide
+      lockstep team check vision -o json
+    """
+    found = run(target, lambda session: _check(session, name))
+    if structured(output):
+        print(encode([asdict(one) for one in found], output), end="")
+    else:
+        heads = ("Border", "Tried", "Result", Column("Why", wide=True, text=True))
+        rows = ((one.border, one.tried, one.result, one.why) for one in found)
+        print_table(table(heads, rows), output)
+    if count := sum(one.result == "OPEN" for one in found):
+        raise CommandFailed(
+            f"team {name}: {count} {'border is' if count == 1 else 'borders are'} OPEN",
+            f"`lockstep team check {name} -o wide` says why; docs/teams.md names what holds each",
+        )
+
+
+@app.command()
+async def delete(
+    session: OfCluster, names: Annotated[list[str], "NAME...", "Names of teams."]
+) -> None:
+    """Delete teams: their rights, queues and quotas go; namespaces and data stay unless told.
+
+    Example: lockstep team delete vision
+    """
+    wanted = [kinds.Reference("team", name, TEAMS) for name in names]
+    await delete_all(session, wanted, 60.0)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, amount = text.partition("=")
+    if not (name and equals and amount):
+        raise BadInput(f"--quota {text}: is not RESOURCE=AMOUNT; limits.memory=64Gi, pods=100")
+    return name, amount
+
+
+async def _check(session: Session, name: str) -> list[Found]:
+    team = await session.get(TEAMS, name, "team", "lockstep team list")
+    task = asyncio.ensure_future(team_check.check(session.client, team))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise CommandFailed("the check was stopped; what it had made is gone") from None
+
+
 async def _change(
     session: Session, name: str, added: list[dict[str, str]], gone: list[str]
 ) -> None:
-    try:
-        team = await session.client.get(TEAMS, name)
-    except NotFound:
-        raise CommandFailed(f"there is no team {name}", hint="lockstep team list") from None
+    team = await session.get(TEAMS, name, "team", "lockstep team list")
     there = [{"kind": m.kind, "name": m.name, "role": m.role} for m in team.spec.members]
     missing = [one for one in gone if one not in {m["name"] for m in there}]
     if missing:

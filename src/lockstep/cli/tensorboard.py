@@ -5,35 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from lockstep.cli import door
+from lockstep.cli.app import App
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput
-from lockstep.cli.grouped import grouped
-from lockstep.cli.output import note, print_lines
-from lockstep.cli.places import Where, link_of, on_this_machine, put, until_ready
+from lockstep.cli.options import Namespaced
+from lockstep.cli.places import (
+    on_this_machine,
+    put,
+    show_link,
+    until_ready,
+)
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS
 from lockstep.compat.kubeflow.tensorboard import STORES, TENSORBOARDS
 from lockstep.compat.kubeflow.tensorboard import app as tensorboard_of
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
 
 @app.command()
-@grouped
 def tensorboard(
-    logs: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIRECTORY|pvc://CLAIM/DIRECTORY|s3://...", help="Where the events are."
-        ),
-    ],
+    logs: Annotated[str, "DIRECTORY|pvc://CLAIM/DIRECTORY|s3://...", "Where the events are."],
     *,
     name: Annotated[
-        str, typer.Option(help="Name of it; two of different names stand beside each other.")
+        str, "Name of it; two of different names stand beside each other."
     ] = "tensorboard",
-    show: Annotated[bool, typer.Option("--print", help="Print the link instead.")] = False,
-    where: Where,
+    show: Annotated[bool, "--print", "Print the link instead."] = False,
+    target: Namespaced,
 ) -> None:
     """Show the curves of a job's events in the browser.
 
@@ -55,14 +53,9 @@ def tensorboard(
             on_machine = await on_this_machine(session)
             await put(session, NOTEBOOKS, _of_directory(name, logs, on_machine=on_machine))
         await until_ready(session, name)
-        link = await link_of(session, name)
-        if show:
-            print_lines([link])
-        else:
-            note(link)
-            typer.launch(link)
+        await show_link(session, target, name, door.show_link if show else door.launch)
 
-    run(where.target(), work)
+    run(target, work)
 
 
 def _of_directory(name: str, logs: str, *, on_machine: bool) -> dict[str, Any]:

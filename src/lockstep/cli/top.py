@@ -9,10 +9,9 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
-
-import typer
+from typing import Annotated, Literal, TypeVar
 
 from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.device_usage import DEVICE_USAGES, DeviceUsage
@@ -20,25 +19,31 @@ from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.queue import QUEUES
+from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.wire import Wire
 from lockstep.cli import connect
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.app import App
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput
-from lockstep.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Watch
+from lockstep.cli.options import Cluster, Watch
 from lockstep.cli.output import Format, encode, note, print_table
 from lockstep.cli.views import devices, ranks
+from lockstep.cli.views.devices import share_table
 from lockstep.cli.views.nodes import node_table
-from lockstep.cli.views.shares import share_table
 from lockstep.cli.views.table import NONE, Column, Table
 from lockstep.cli.views.top import summary, top_jobs, top_queues
 from lockstep.kube.errors import NotFound
+from lockstep.kube.named import in_all_or_own, readable
 
-app = typer.Typer(rich_markup_mode=None)
+app = App()
 
+T = TypeVar("T", bound=Wire)
 EVERY = 2.0
 """Seconds between two pictures with ``--watch``."""
 CLEAR = "\x1b[H\x1b[2J"
 
+Printed = Literal["table", "wide", "json", "yaml", "csv"]
 Picture = tuple[Table, str, str]
 """A table, the line below it, and what to say when there is nothing."""
 
@@ -57,39 +62,24 @@ class Subject(StrEnum):
 FILTERED = (Subject.GPUS, Subject.PODS, Subject.SHARES)
 
 
-class Printed(StrEnum):
-    """How it is printed."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-
-
 @app.command()
 def top(
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="[nodes|gpus|pods|shares|queues|jobs|JOB]",
-            help="What to sum up by; or a job, whose ranks are shown.",
-        ),
+        "[nodes|gpus|pods|shares|queues|jobs|JOB]",
+        "What to sum up by; or a job, whose ranks are shown.",
     ] = Subject.NODES,
     *,
-    output: Annotated[
-        Printed, typer.Option("--output", "-o", help="How to print it.")
-    ] = Printed.TABLE,
-    queue: Annotated[str, typer.Option(help="GPUs and pods of this queue alone.")] = "",
-    job: Annotated[str, typer.Option(help="GPUs and pods of this job alone.")] = "",
-    local: Annotated[
-        bool, typer.Option("--local", help="This machine's GPUs, without any cluster.")
-    ] = False,
+    output: Annotated[Printed, "--output", "-o", "How to print it."] = "table",
+    queue: Annotated[str, "GPUs and pods of this queue alone."] = "",
+    job: Annotated[str, "GPUs and pods of this job alone."] = "",
+    local: Annotated[bool, "--local", "This machine's GPUs, without any cluster."] = False,
     watch: Watch = False,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = True,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    namespace: Annotated[
+        str | None, "--namespace", "-n", "Namespace; that of the context by default."
+    ] = None,
+    all_namespaces: Annotated[bool, "--all-namespaces", "-A", "In every namespace."] = True,
+    target: Cluster,
 ) -> None:
     """Show how many GPUs nodes, queues or jobs use, what each GPU does, how a job's ranks step.
 
@@ -114,15 +104,13 @@ def top(
         _local(output, watch=watch)
         return
     named = namespace or connect.before_command.namespace
-    if subject is None:
-        one = Target(kubeconfig, context, named)
-        run(one, lambda session: _follow(lambda: _ranks(session, what), output, watch=watch))
-        return
-    target = Target(kubeconfig, context, named, all_namespaces and named is None)
-    run(
-        target,
-        lambda session: _follow(lambda: _picture(session, subject, only), output, watch=watch),
-    )
+    everywhere = subject is not None and all_namespaces and named is None
+    where = replace(target, namespace=named, all_namespaces=everywhere)
+
+    def look(session: Session) -> Awaitable[Picture]:
+        return _ranks(session, what) if subject is None else _picture(session, subject, only)
+
+    run(where, lambda session: _follow(lambda: look(session), output, watch=watch))
 
 
 async def _follow(look: Callable[[], Awaitable[Picture]], output: Printed, *, watch: bool) -> None:
@@ -154,16 +142,22 @@ async def _ranks(session: Session, name: str) -> Picture:
     return shown, ranks.summary(job, time.time()), "no rank of it runs"
 
 
+async def _everywhere(session: Session, res: Resource[T]) -> list[T]:
+    if not session.all_namespaces:
+        return list((await session.client.list(res, session.scope(res))).items)
+    return await in_all_or_own(session.client, res, session.namespace)
+
+
 async def _picture(session: Session, subject: Subject, only: devices.Filter) -> Picture:
     """Return the table, the line below it, and what to say when there is nothing."""
     client = session.client
     if subject is Subject.QUEUES:
         queues, gangs, pods = await asyncio.gather(
-            client.list(QUEUES),
-            client.list(GANGS, session.scope(GANGS)),
-            client.list(PODS, session.scope(PODS)),
+            readable(client, QUEUES),
+            _everywhere(session, GANGS),
+            _everywhere(session, PODS),
         )
-        return top_queues(queues.items, gangs.items, pods.items), "", "no queues"
+        return top_queues(queues, gangs, pods), "", "no queues"
     found, usages = await asyncio.gather(client.list(PODS, session.scope(PODS)), _usages(session))
     if subject is Subject.JOBS:
         return top_jobs(found.items), "", "no pods"
@@ -186,7 +180,7 @@ async def _usages(session: Session) -> list[DeviceUsage]:
 
 
 def _show(shown: Table, line: str, empty: str, output: Printed, *, clear: bool) -> None:
-    if output in (Printed.JSON, Printed.YAML, Printed.CSV):
+    if output in ("json", "yaml", "csv"):
         print(_encoded(shown, output), end="", flush=True)
         return
     if clear and sys.stdout.isatty():
@@ -194,7 +188,7 @@ def _show(shown: Table, line: str, empty: str, output: Printed, *, clear: bool) 
     if empty and not shown.rows:
         note(empty)
     else:
-        print_table(shown, Format(output.value), empty="no nodes")
+        print_table(shown, Format(output), empty="no nodes")
     if line:
         print(line)
 
@@ -205,9 +199,9 @@ def _encoded(shown: Table, output: Printed) -> str:
         [_value(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
         for row in shown.rows
     ]
-    if output is Printed.JSON:
+    if output == "json":
         return json.dumps([dict(zip(names, row, strict=True)) for row in rows]) + "\n"
-    if output is Printed.YAML:
+    if output == "yaml":
         return encode([dict(zip(names, row, strict=True)) for row in rows], Format.YAML)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from lockstep.api import timestamp
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.price_list import PRICE_LISTS, PriceList
+from lockstep.api.usage_query import UsageQuerySpec
 from lockstep.api.wire import convert
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.up.parts import RECORDS
+from lockstep.cli.target import Target
 from lockstep.insight.cost import billing, prices
+from lockstep.insight.cost.prices import HOUR
+from lockstep.insight.history.packing import Records, merge, unpack
 from lockstep.insight.history.records import Claim, NodeSpan
 from lockstep.insight.history.store import Store
-from lockstep.kube.locate import embedded_data
+from lockstep.kube.usage import NoAnswer, Refused, ask
 
 RecordsFile = Annotated[
-    Path | None,
-    typer.Option("--records", help="The file of usage records; that of `lockstep up` by default."),
+    Path | None, "--records", "Usage records from this file, not from the recorder."
 ]
 PricesFile = Annotated[
-    Path | None,
-    typer.Option("--prices", help="PriceLists from this file (YAML), not from the cluster."),
+    Path | None, "--prices", "PriceLists from this file (YAML), not from the cluster."
 ]
 
 
@@ -50,20 +52,19 @@ def prices_of(path: Path | None, target: Target) -> prices.Prices:
     Raises:
         BadInput: when they contradict each other, or the file holds none.
     """
-    lists = _lists_of(path) if path is not None else run(target, _listed)
+    lists = lists_of(path) if path is not None else run(target, _listed)
     known, wrong = prices.read(lists)
     if wrong:
         raise BadInput("; ".join(str(one) for one in wrong))
     return known
 
 
-def usage_of(path: Path | None, known: prices.Prices, start: float, end: float) -> Usage:
-    """Return what the file *path* has on record, by default that of `lockstep up`.
+def usage_of(path: Path, known: prices.Prices, start: float, end: float) -> Usage:
+    """Return what the file *path* has on record.
 
     Raises:
         CommandFailed: when there is no such file, or it cannot be read.
     """
-    path = path or embedded_data() / RECORDS
     if not path.is_file():
         raise CommandFailed(
             f"there are no usage records at {path}",
@@ -71,14 +72,36 @@ def usage_of(path: Path | None, known: prices.Prices, start: float, end: float) 
             "another file",
         )
     try:
-        store = Store(path, read_only=True)
-        try:
-            nodes, claims = store.nodes(start, end), store.claims(start, end)
-        finally:
-            store.close()
+        with closing(Store(path, read_only=True)) as store:
+            return Usage(store.nodes(start, end), store.claims(start, end), known, start, end)
     except sqlite3.Error as error:
         raise CommandFailed(f"the usage records at {path} cannot be read: {error}") from None
+
+
+def usage_asked(target: Target, known: prices.Prices, start: float, end: float) -> Usage:
+    """Return what the recorder of the cluster *target* has on record.
+
+    Raises:
+        CommandFailed: when it does not answer, or refuses.
+    """
+    nodes, claims = run(target, lambda session: _asked(session, start, end))
     return Usage(nodes, claims, known, start, end)
+
+
+async def _asked(session: Session, start: float, end: float) -> Records:
+    spec = UsageQuerySpec(
+        by=["job"], start=timestamp.show(start), end=timestamp.show(end), shape="Records"
+    )
+    try:
+        return unpack((await ask(session.client, SYSTEM_NAMESPACE, spec)).records)
+    except Refused as error:
+        if end - start < 2 * HOUR:
+            raise CommandFailed(str(error), "--records FILE reads the records of a file") from None
+    except NoAnswer as error:
+        raise CommandFailed(str(error), "--records FILE reads the records of a file") from None
+    # An answer has a largest size: each half is asked for.
+    middle = (start + end) // 2
+    return merge(await _asked(session, start, middle), await _asked(session, middle, end))
 
 
 def period(month: str, since: str, until: str) -> tuple[float, float]:
@@ -113,7 +136,12 @@ def _time(option: str, text: str, default: float) -> float:
         ) from None
 
 
-def _lists_of(path: Path) -> list[PriceList]:
+def lists_of(path: Path) -> list[PriceList]:
+    """Return the price lists in the file *path*.
+
+    Raises:
+        BadInput: when it cannot be read, or holds others.
+    """
     import yaml
 
     try:

@@ -17,8 +17,8 @@ from lockstep.cli.snapshot import take
 from lockstep.scheduler.core.resources import wording
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
-from lockstep.sim.input.jobs import Job, owned, read_jobs
-from lockstep.sim.input.world import InputError, World, read_world
+from lockstep.sim.input.initial_cluster import InitialCluster, InputError, read_initial_cluster
+from lockstep.sim.input.jobs import Job, owned, read_jobs, read_standing
 from lockstep.sim.whatif.forecast import Forecast, forecast
 from lockstep.sim.whatif.smaller_shapes import Found, Less, Smaller, smaller
 
@@ -72,8 +72,8 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
 
 def _answers(there: Sequence[Json], jobs: Sequence[Json]) -> list[Answer]:
     try:
-        world = read_world(there)
-        works = read_jobs(there, world)
+        world = read_initial_cluster(there)
+        works = read_standing(there, world)
     except InputError as error:
         raise CommandFailed(str(error)) from None
     try:
@@ -117,8 +117,8 @@ def _effect(there: list[Json], queues: Mapping[str, Json]) -> dict[str, list[str
 
 def _first_cycle(there: Sequence[Json]) -> tuple[set[str], set[str]]:
     """Return the jobs that stand after one cycle, and those that were evicted in it."""
-    world = read_world(there)
-    simulation = Simulation(world, read_jobs(there, world), Options(until=0.0))
+    world = read_initial_cluster(there)
+    simulation = Simulation(world, read_standing(there, world), Options(until=0.0))
     result = simulation.run()
     stand = {one.name for one in result.lives if one.started is not None}
     gone = {victim for _, victim in result.evictions}
@@ -134,7 +134,7 @@ def never_starts(
     cluster without nodes.
     """
     try:
-        world = read_world(ground)
+        world = read_initial_cluster(ground)
         found = [
             (obj["metadata"]["name"], forecast(world, [], _read(obj, world), now_only=True))
             for obj in jobs_among(objects, namespace)
@@ -227,7 +227,7 @@ def _in(namespace: str, obj: Json) -> Json:
     return obj
 
 
-def answer_to(world: World, works: Sequence[Job], obj: Json) -> Answer:
+def answer_to(world: InitialCluster, works: Sequence[Job], obj: Json) -> Answer:
     """Return what would become of a job that came to a world behind other jobs, its older self
     left out.
 
@@ -249,6 +249,6 @@ def _key(obj: Json) -> tuple[str, str]:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _read(obj: Json, world: World) -> Job:
+def _read(obj: Json, world: InitialCluster) -> Job:
     (work,) = read_jobs([obj], world)
     return work

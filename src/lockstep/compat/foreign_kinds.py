@@ -7,9 +7,15 @@ know, so that an object comes back as its user wrote it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from lockstep.api.core import AnyObject
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
 
 Json = dict[str, Any]
+T = TypeVar("T", bound=Wire)
 
 DIALECT_LABEL: Final = "lockstep.dev/dialect"
 """On a CRD that Lockstep installed: its dialect. Objects of such a kind are ours to serve."""
@@ -37,6 +43,15 @@ class ForeignKind:
     """The ``scale`` subresource, as a CRD states it."""
     more_versions: tuple[str, ...] = ()
     """Versions of the same fields that are served beside the one that is stored."""
+
+    def read_as(self, view: type[T]) -> Resource[T]:
+        """Return the kind as a resource of the API server, whose objects are decoded to *view*."""
+        return Resource(self.group, self.version, self.plural, self.kind, self.namespaced, view)
+
+    @property
+    def resource(self) -> Resource[AnyObject]:
+        """Return the kind as a resource whose spec and status stay plain trees."""
+        return self.read_as(AnyObject)
 
     def manifest(self, dialect: str) -> Json:
         """Return the CRD as a plain object, marked as belonging to *dialect*."""
@@ -78,3 +93,8 @@ class ForeignKind:
                 ],
             },
         }
+
+
+def family(group: str, version: str) -> partial[ForeignKind]:
+    """Return what makes the kinds of *group* in *version*."""
+    return partial(ForeignKind, group, version)

@@ -97,3 +97,23 @@ def since(job: TrainingJob, type_: str) -> str | None:
         if condition.type == type_ and condition.status == "True":
             return condition.last_transition_time
     return None
+
+
+def condition(
+    type_: str,
+    reason: str,
+    message: str,
+    moment: str,
+    *,
+    value: bool = True,
+    also: str = "",
+) -> Json:
+    """Return a condition of a foreign kind; *also* is a second field that holds the *moment*."""
+    return {
+        "type": type_,
+        "status": "True" if value else "False",
+        "reason": reason,
+        "message": message,
+        **({also: moment} if also else {}),
+        "lastTransitionTime": moment,
+    }

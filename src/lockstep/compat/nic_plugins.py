@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-Json = dict[str, Any]
 SRIOV_PREFIX: Final = "intel.com"
 SHARED_PREFIX: Final = "rdma"
 MOST_SHARED: Final = 100_000

@@ -10,7 +10,8 @@ from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
 
-_SCHEDULERS: Final = ("", "default-scheduler", SCHEDULER_NAME)
+_SCHEDULERS: Final = ("", "default-scheduler", SCHEDULER_NAME, "kai-scheduler")
+_KAI_QUEUES: Final = ("kai.scheduler/queue", "runai/queue")
 
 
 def template(given: Json, at: str, *, main: str = "", schedulers: tuple[str, ...] = ()) -> Json:
@@ -53,9 +54,10 @@ def template(given: Json, at: str, *, main: str = "", schedulers: tuple[str, ...
 
 
 def queue_of(labels: dict[str, str], namespace: str) -> str:
-    """Return the queue that an object's *labels* name in Kueue's words; empty for none."""
-    local = labels.get("kueue.x-k8s.io/queue-name", "")
-    return local_queue(namespace, local) if local else ""
+    """Return the queue that an object's *labels* name in Kueue's words or KAI's; empty for none."""
+    if local := labels.get("kueue.x-k8s.io/queue-name", ""):
+        return local_queue(namespace, local)
+    return next((labels[name] for name in _KAI_QUEUES if labels.get(name)), "")
 
 
 def local_queue(namespace: str, name: str) -> str:

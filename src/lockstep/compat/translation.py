@@ -28,7 +28,7 @@ Native = TrainingJob | Queue | Gang | Notebook | Environment | Kernel
 T = TypeVar("T")
 
 MANAGED_ANNOTATION: Final = "lockstep.dev/managed"
-"""``true`` gives an object to Lockstep, ``false`` keeps it from Lockstep, whoever made its kind."""
+"""``true`` gives an object of any kind to Lockstep, ``false`` keeps it from Lockstep."""
 MANAGER: Final = "lockstep.dev/controllers"
 """What stands in ``spec.managedBy`` of an object that is Lockstep's to serve."""
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `([^`]+)`")
@@ -93,7 +93,7 @@ class Source:
     @property
     def resource(self) -> Resource[AnyObject]:
         """Return the kind as a resource of the API server."""
-        return resource_of(self.kind)
+        return self.kind.resource
 
 
 class Refused(Exception):
@@ -145,8 +145,3 @@ def translating_with(translate: Callable[[AnyObject, Look], Translation]) -> ToN
             return Translation(refusals=(Problem("spec", None, words),))
 
     return translated
-
-
-def resource_of(kind: ForeignKind) -> Resource[AnyObject]:
-    """Return *kind* as a resource of the API server."""
-    return Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, AnyObject)

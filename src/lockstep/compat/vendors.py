@@ -31,6 +31,8 @@ class Vendor:
 # Display controllers, 3D controllers, other display, processing accelerators, co-processors.
 CLASSES = (0x0300, 0x0302, 0x0380, 0x1200, 0x0B40)
 
+_DRI = ("/dev/dri/{render}", "/dev/dri/{card}")
+_ASCEND = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
 VENDORS = (
     Vendor(
         "nvidia",
@@ -40,20 +42,13 @@ VENDORS = (
         ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
         "NVIDIA_VISIBLE_DEVICES",
     ),
-    Vendor(
-        "amd",
-        "amd.com/gpu",
-        0x1002,
-        ("/dev/dri/{render}", "/dev/dri/{card}"),
-        ("/dev/kfd",),
-        "ROCR_VISIBLE_DEVICES",
-    ),
+    Vendor("amd", "amd.com/gpu", 0x1002, _DRI, ("/dev/kfd",), "ROCR_VISIBLE_DEVICES"),
     Vendor(
         "ascend",
         "huawei.com/Ascend910",
         0x19E5,
         ("/dev/davinci{n}",),
-        ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+        _ASCEND,
         "ASCEND_VISIBLE_DEVICES",
         (0xD801, 0xD802, 0xD803),
     ),
@@ -62,7 +57,7 @@ VENDORS = (
         "huawei.com/Ascend310P",
         0x19E5,
         ("/dev/davinci{n}",),
-        ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+        _ASCEND,
         "ASCEND_VISIBLE_DEVICES",
         (0xD500,),
     ),
@@ -75,12 +70,7 @@ VENDORS = (
         "MLU_VISIBLE_DEVICES",
     ),
     Vendor(
-        "hygon",
-        "hygon.com/dcu",
-        0x1D94,
-        ("/dev/dri/{render}", "/dev/dri/{card}"),
-        ("/dev/kfd", "/dev/mkfd"),
-        "HIP_VISIBLE_DEVICES",
+        "hygon", "hygon.com/dcu", 0x1D94, _DRI, ("/dev/kfd", "/dev/mkfd"), "HIP_VISIBLE_DEVICES"
     ),
     Vendor(
         "iluvatar",
@@ -90,21 +80,9 @@ VENDORS = (
         (),
         "ILUVATAR_COREX_VISIBLE_DEVICES",
     ),
+    Vendor("metax", "metax-tech.com/gpu", 0x9999, _DRI, ("/dev/mxcd",), "METAX_VISIBLE_DEVICES"),
     Vendor(
-        "metax",
-        "metax-tech.com/gpu",
-        0x9999,
-        ("/dev/dri/{render}", "/dev/dri/{card}"),
-        ("/dev/mxcd",),
-        "METAX_VISIBLE_DEVICES",
-    ),
-    Vendor(
-        "mthreads",
-        "mthreads.com/gpu",
-        0x1ED5,
-        ("/dev/mtgpu.{n}",),
-        (),
-        "MTHREADS_VISIBLE_DEVICES",
+        "mthreads", "mthreads.com/gpu", 0x1ED5, ("/dev/mtgpu.{n}",), (), "MTHREADS_VISIBLE_DEVICES"
     ),
     Vendor(
         "enflame",

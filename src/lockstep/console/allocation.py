@@ -1,26 +1,24 @@
 """OpenCost's ``GET /allocation`` over the usage records, for what reads those answers.
 
 It takes the console's own session, or a bearer token with each request, as programs send it.
-Namespaces whose jobs the user may not list are told as one, without their names.
+Namespaces whose jobs the user may not list are left out, and free GPU time with them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
-from lockstep.api.training import TRAINING_JOBS
 from lockstep.console.answers import answer
+from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.records import NoRecords, Records
 from lockstep.console.sessions import Session, Sessions
 from lockstep.console.signing_in import SigningIn
-from lockstep.console.world import World
 from lockstep.insight.cost import windows
 
-Json = dict[str, Any]
 MOST_TOKENS: Final = 200
 PATHS: Final = ("/allocation", "/allocation/compute", "/model/allocation")
 """OpenCost's path, its older name, and Kubecost's."""
@@ -30,7 +28,7 @@ class Allocation:
     """The endpoint."""
 
     def __init__(
-        self, world: World, sessions: Sessions, signing_in: SigningIn, records: Records
+        self, world: ClusterCache, sessions: Sessions, signing_in: SigningIn, records: Records
     ) -> None:
         self._world, self._sessions = world, sessions
         self._signing_in, self._records = signing_in, records
@@ -49,9 +47,8 @@ class Allocation:
             return _failed(400, str(error))
         if not await self._world.ready():
             return _failed(503, f"the API server is being read: {self._world.problem()}")
-        sees = await session.rights.lister(TRAINING_JOBS, self._world.namespaces)
         try:
-            return answer(await self._records.allocations(session, sees, asked))
+            return answer(await self._records.allocations(session, asked))
         except NoRecords as error:
             return _failed(404, str(error))
 

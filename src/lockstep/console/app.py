@@ -17,6 +17,8 @@ from lockstep.console.allocation import Allocation
 from lockstep.console.answers import answer, problem
 from lockstep.console.apps import Apps
 from lockstep.console.audit import Trail
+from lockstep.console.cluster_cache import ClusterCache
+from lockstep.console.list_topics import JobList, List
 from lockstep.console.objects import Objects
 from lockstep.console.planning import Planning, Simulator
 from lockstep.console.reading import Reading
@@ -24,9 +26,7 @@ from lockstep.console.records import Records
 from lockstep.console.sessions import Session, Sessions
 from lockstep.console.signing_in import SigningIn
 from lockstep.console.streams import Stream
-from lockstep.console.topics import JobList, List
 from lockstep.console.views import form
-from lockstep.console.world import World
 from lockstep.kube.errors import Unauthorized
 
 PAGE: Final = Path(__file__).parent / "page"
@@ -53,7 +53,7 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
 class Parts:
     """What the endpoints stand on."""
 
-    world: World
+    world: ClusterCache
     sessions: Sessions
     signing_in: SigningIn
     apps: Apps

@@ -1,116 +1,59 @@
-"""Apps in pods (JupyterLab, TensorBoard), each at an origin of its own, with the user's own right.
+"""The one door to pages of pods (JupyterLab, TensorBoard, any port), each at an origin of its own.
 
-An app is reached through the API server's port forwarding with the credentials of the user who
-opened it. Script in a notebook must not reach the console: the app's origin has a cookie of its
-own, which opens that app alone, and the console's cookie is never sent there.
+A page is reached through the API server's port forwarding with the credentials of the user who
+opened it, and for as long as that user may. Script in a notebook reaches neither the console nor
+another page: each origin has a cookie of its own, which opens that page alone, and requests of
+other pages are refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
+import html
 import secrets
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
-import msgspec
 from aiohttp import web
-from multidict import CIMultiDict
-from yarl import URL
 
 from lockstep.console import answers
 from lockstep.console.answers import answer, problem
-from lockstep.console.rights import Ask
+from lockstep.console.app_opening import FORWARD, App, Ended, Opening, of_notebook
+from lockstep.console.app_traffic import carry_request, carry_socket
 from lockstep.console.sessions import Session
 from lockstep.console.views.query import BadQuery, require_names
-from lockstep.kube.errors import ApiError
-from lockstep.kube.port_carrying import Port, carry
 
 ENTER: Final = "/.lockstep/enter"
 COOKIE: Final = "lockstep-app"
-TICKET_SECONDS: Final = 60.0
-MOST: Final = 200
-HOP_BY_HOP: Final = frozenset(
-    [
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ]
-)
-FORWARD: Final = Ask("create", "", "pods", "", "portforward")
-
-
-class Opening(msgspec.Struct, forbid_unknown_fields=True):
-    """A port of a pod, and the path to begin at."""
-
-    namespace: str
-    pod: str
-    port: int
-    path: str = "/"
-
-
-@dataclass(eq=False)
-class App:
-    """One port of one pod, as one user opened it."""
-
-    session: Session
-    namespace: str
-    pod: str
-    port: int
-    path: str
-    label: str
-    directory: tempfile.TemporaryDirectory[str]
-    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    tickets: dict[str, float] = field(default_factory=dict)
-    server: asyncio.AbstractServer | None = None
-    http: aiohttp.ClientSession | None = None
-    refused: str = ""
-
-    async def start(self) -> None:
-        """Open the private socket whose connections lead to the pod."""
-        path = str(Path(self.directory.name) / "s")
-        self.server = await asyncio.start_unix_server(self._carry, path)
-        self.http = aiohttp.ClientSession(
-            connector=aiohttp.UnixConnector(path),
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=15.0),
-        )
-
-    async def close(self) -> None:
-        """End every connection."""
-        if self.http is not None:
-            await self.http.close()
-        if self.server is not None:
-            self.server.close()
-        self.directory.cleanup()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        config = self.session.client.config
-        try:
-            target = Port(self.namespace, self.pod, self.port)
-            self.refused = await carry(config, target, reader, writer)
-        except ApiError as error:
-            self.refused = error.message
+CODE_SECONDS: Final = 60.0
+MOST: Final = 2_000
+MOST_OF_ONE: Final = 50
+"""Pages that one session may have open."""
+METHODS: Final = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+BARE: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""What the door's own answers say."""
 
 
 class Apps:
-    """The apps that are open, by the first part of their host name."""
+    """The pages that are open, by the first part of their host name."""
 
-    def __init__(self, host: str, *, secure: bool) -> None:
-        """Take the name below which apps are reached, as ``apps.localhost:7490``."""
-        self._host, self._secure = host, secure
+    def __init__(self, origins: Iterable[str], host: str = "") -> None:
+        """Take the console's addresses, and the name below which pages of the remote ones are.
+
+        The pages of ``https://console.example.com`` are below ``apps.console.example.com`` where
+        *host* is empty; those of a loopback address below ``apps.localhost``.
+        """
+        self._below = {one.partition("://")[2]: host_of(one, host) for one in origins}
+        self._schemes = {host_of(one, host): one.partition("://")[0] for one in origins}
         self._open: dict[str, App] = {}
 
     def routes(self, user: Callable[[web.Request], Session]) -> list[web.RouteDef]:
@@ -118,187 +61,182 @@ class Apps:
 
         async def open_app(request: web.Request) -> web.Response:
             given: Opening = await answers.body(request, Opening)
-            return await self._enter(user(request), given)
+            session, below = user(request), self._below[request.headers.get("Host", "")]
+            return await self._enter(session, given, below)
 
         return [web.post("/api/apps", open_app)]
 
     def meant(self, request: web.Request) -> bool:
-        """Tell whether a request is for an app and not for the console."""
-        return request.headers.get("Host", "").endswith(f".{self._host}")
+        """Tell whether a request is for a page of a pod and not for the console."""
+        return self._named(request) is not None
 
-    async def _enter(self, session: Session, given: Opening) -> web.Response:
+    def _named(self, request: web.Request) -> tuple[str, str] | None:
+        """Return the label and the scheme of the page that a request's host names."""
+        label, _, below = request.headers.get("Host", "").partition(".")
+        scheme = self._schemes.get(below)
+        return None if scheme is None else (label, scheme)
+
+    async def _enter(self, session: Session, given: Opening, below: str) -> web.Response:
+        token = ""
+        if given.notebook:
+            require_names(namespace=given.namespace, notebook=given.notebook)
+            given, token = await of_notebook(session.client, given)
         require_names(namespace=given.namespace, pod=given.pod)
         if not 1 <= given.port <= 65_535:
             raise BadQuery(f"port: {given.port} is no number from 1 to 65535")
-        path = given.path if given.path.startswith("/") else f"/{given.path}"
+        # Of several slashes a browser would make the name of another host.
+        given.path = "/" + given.path.lstrip("/\\")
         if not await session.rights.may(FORWARD._replace(namespace=given.namespace)):
             right = "create pods/portforward"
             return problem(403, f"opening an app takes the right to {right} in {given.namespace}")
-        app = await self._app(session, given, path)
-        ticket = secrets.token_urlsafe(32)
-        app.tickets[ticket] = _now() + TICKET_SECONDS
-        scheme = "https" if self._secure else "http"
-        there = f"{scheme}://{app.label}.{self._host}{ENTER}?{urlencode({'ticket': ticket})}"
+        app = await self._app(session, given)
+        app.at, app.token = given, token
+        code = secrets.token_urlsafe(32)
+        app.codes = {one: until for one, until in app.codes.items() if until > _now()}
+        app.codes[code] = _now() + CODE_SECONDS
+        there = f"{self._schemes[below]}://{app.label}.{below}{ENTER}?{urlencode({'code': code})}"
         return answer({"url": there})
 
-    async def _app(self, session: Session, given: Opening, path: str) -> App:
+    async def _app(self, session: Session, given: Opening) -> App:
         await self._sweep()
-        if len(self._open) >= MOST:
-            raise BadQuery(f"there are {MOST} apps open already; close some by signing out")
         who = (session.secret, given.namespace, given.pod, str(given.port))
         digest = hashlib.sha256("/".join(who).encode()).hexdigest()[:12]
         label = f"{given.pod[:40].strip('.-').replace('.', '-')}-{digest}"
         found = self._open.get(label)
         if found is None:
+            mine = sum(one.session is session for one in self._open.values())
+            if mine >= MOST_OF_ONE or len(self._open) >= MOST:
+                raise BadQuery(f"there are {mine} apps open already; close some by signing out")
             directory = tempfile.TemporaryDirectory(prefix="lockstep-app-")
-            where = (given.namespace, given.pod, given.port, path, label, directory)
-            found = App(session, *where)
+            found = App(session, given, label, directory)
             await found.start()
             self._open[label] = found
-        found.path = path
         return found
 
     async def _sweep(self) -> None:
-        for label in [label for label, app in self._open.items() if app.session.ended]:
-            await self._open.pop(label).close()
+        for label in [label for label, app in self._open.items() if app.session.over]:
+            app = self._open.pop(label)
+            app.session.end()
+            await app.close()
 
     async def close(self) -> None:
-        """Close every app."""
+        """Close every page."""
         for app in self._open.values():
             await app.close()
         self._open.clear()
 
     async def carry(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request for an app: let the browser in, or hand it to the pod."""
+        """Answer a request for a page: let the browser in, or hand it to the pod."""
         request["app"] = True
         host = request.headers.get("Host", "")
-        app = self._open.get(host.removesuffix(f".{self._host}"))
-        if app is None or app.session.ended:
-            return _page(404, "This app is not open any more. Open it again from the console.")
-        if refused := self._foreign(request, host):
-            return _page(403, refused)
+        label, scheme = self._named(request) or ("", "")
+        app = self._open.get(label)
+        if app is None or app.session.over:
+            return _said(404, "This app is not open any more. Open it again from the console.")
+        socket = request.headers.get("Upgrade", "").lower() == "websocket"
+        if refused := _foreign(request, f"{scheme}://{host}", socket=socket):
+            return _said(403, refused)
         if request.path == ENTER:
-            return self._let_in(request, app)
-        if request.cookies.get(COOKIE) != app.secret:
-            return _page(403, "Open this app from the console.")
+            return _let_in(request, app, scheme)
+        if not any(secrets.compare_digest(one, app.secret) for one in _shown(request, scheme)):
+            return _said(403, "Open this app from the console.")
+        if not await app.allowed():
+            return _said(403, f"You may not open ports of pods in {app.at.namespace} any more.")
+        app.session.touch()
+        await app.note()
+        return await self._held(request, app, socket=socket)
+
+    @staticmethod
+    async def _held(request: web.Request, app: App, *, socket: bool) -> web.StreamResponse:
+        assert app.http is not None  # noqa: S101 - it is started before it is known
+        to_pod = carry_socket if socket else carry_request
         try:
-            if request.headers.get("Upgrade", "").lower() == "websocket":
-                return await _socket(request, app)
-            return await _request(request, app)
+            return await app.held(to_pod(request, app.http, app.token))
+        except Ended:
+            if request.transport is not None:
+                request.transport.abort()
+            return _said(403, "Your right to this app has ended.")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = app.refused or str(error) or "the connection broke"
-            return _page(502, f"Pod {app.pod} does not answer at port {app.port}: {why}")
+            if await app.note(waking=True):
+                return _waking(app.at.notebook)
+            at = app.at
+            return _said(502, f"Pod {at.pod} does not answer at port {at.port}: {why}")
 
-    def _foreign(self, request: web.Request, host: str) -> str:
-        """Return why a request of another page is refused; another app is another page."""
-        scheme = "https" if self._secure else "http"
-        origin = request.headers.get("Origin")
-        if origin is not None and origin != f"{scheme}://{host}":
-            return "Origin: requests of other pages are refused"
-        site = request.headers.get("Sec-Fetch-Site", "none")
-        leads_here = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
-        if site in ("cross-site", "same-site") and not (leads_here and request.method == "GET"):
-            return "Sec-Fetch-Site: requests of other pages are refused"
+
+def _foreign(request: web.Request, own: str, *, socket: bool) -> str:
+    """Return why a request of another page is refused; another app is another page."""
+    if request.method not in METHODS:
+        return f"{request.method}: this method is not passed on"
+    origins = request.headers.getall("Origin", [])
+    if any(one != own for one in origins) or (socket and not origins):
+        return "Origin: requests of other pages are refused"
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if site in ("none", "same-origin"):
         return ""
-
-    def _let_in(self, request: web.Request, app: App) -> web.StreamResponse:
-        until = app.tickets.pop(request.query.get("ticket", ""), 0.0)
-        if _now() > until:
-            return _page(403, "This link was used or is too old. Open the app from the console.")
-        response = web.HTTPSeeOther(app.path)
-        response.set_cookie(
-            COOKIE, app.secret, httponly=True, samesite="Lax", secure=self._secure, path="/"
-        )
-        return response
+    leads_here = (
+        request.path == ENTER
+        and request.method == "GET"
+        and request.headers.get("Sec-Fetch-Mode") == "navigate"
+        and request.headers.get("Sec-Fetch-Dest") == "document"
+    )
+    return "" if leads_here else "Sec-Fetch-Site: requests of other pages are refused"
 
 
-def _page(status: int, words: str) -> web.Response:
-    return web.Response(status=status, text=words, content_type="text/plain")
+def _cookie(scheme: str) -> str:
+    """Return the cookie's name: no other page may set a ``__Host-`` one, which needs TLS."""
+    return f"__Host-{COOKIE}" if scheme == "https" else COOKIE
 
 
-def _headers(request: web.Request) -> CIMultiDict[str]:
-    """Return the headers that an app gets: not those of one hop, and not the console's cookie."""
-    kept: CIMultiDict[str] = CIMultiDict()
-    named = request.headers.get("Connection", "").lower().split(",")
-    dropped = HOP_BY_HOP | {one.strip() for one in named}
-    for name, value in request.headers.items():
-        low = name.lower()
-        if (
-            low in dropped
-            or low in ("cookie", "content-length")
-            or low.startswith("sec-websocket-")
-        ):
-            continue
-        kept.add(name, value)
-    others = [f"{k}={v}" for k, v in request.cookies.items() if not k.startswith("lockstep-")]
-    if others:
-        kept["Cookie"] = "; ".join(others)
-    return kept
+def _shown(request: web.Request, scheme: str) -> list[str]:
+    """Return every cookie of the door's name: a sibling may have set a second one."""
+    found = []
+    for part in request.headers.get("Cookie", "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == _cookie(scheme) and value.isascii():
+            found.append(value.strip('"'))
+    return found
 
 
-async def _request(request: web.Request, app: App) -> web.StreamResponse:
-    assert app.http is not None  # noqa: S101 - it is started before it is known
-    body = request.content if request.can_read_body else None
-    headers = _headers(request)
-    if body is not None and (length := request.headers.get("Content-Length")):
-        headers["Content-Length"] = length
-    target = URL(f"http://app{request.rel_url.raw_path_qs}", encoded=True)
-    async with app.http.request(
-        request.method, target, headers=headers, data=body, allow_redirects=False
-    ) as found:
-        response = web.StreamResponse(status=found.status, reason=found.reason)
-        for name, value in found.headers.items():
-            if name.lower() not in HOP_BY_HOP:
-                response.headers.add(name, value)
-        await response.prepare(request)
-        async for chunk in found.content.iter_any():
-            await response.write(chunk)
-        with contextlib.suppress(ConnectionError):
-            await response.write_eof()
-        return response
+def _let_in(request: web.Request, app: App, scheme: str) -> web.StreamResponse:
+    until = app.codes.pop(request.query.get("code", ""), 0.0)
+    if _now() > until:
+        return _said(403, "This link was used or is too old. Open the app from the console.")
+    # The page leads on by itself, so that its strict cookie is sent with the next request.
+    to = html.escape(app.at.path, quote=True)
+    text = f'<!doctype html><meta http-equiv="refresh" content="0;url={to}">'
+    response = web.Response(text=text, content_type="text/html", headers=BARE)
+    response.set_cookie(
+        _cookie(scheme),
+        app.secret,
+        httponly=True,
+        samesite="Strict",
+        secure=scheme == "https",
+        path="/",
+    )
+    return response
 
 
-async def _socket(request: web.Request, app: App) -> web.StreamResponse:
-    assert app.http is not None  # noqa: S101 - it is started before it is known
-    wanted = request.headers.get("Sec-WebSocket-Protocol", "")
-    protocols = [one.strip() for one in wanted.split(",") if one.strip()]
-    target = URL(f"ws://app{request.rel_url.raw_path_qs}", encoded=True)
-    async with app.http.ws_connect(
-        target, headers=_headers(request), protocols=protocols, max_msg_size=0, autoping=False
-    ) as there:
-        here = web.WebSocketResponse(
-            protocols=[there.protocol] if there.protocol else (), max_msg_size=0, autoping=False
-        )
-        await here.prepare(request)
-        tasks = [asyncio.create_task(_pump(here, there)), asyncio.create_task(_pump(there, here))]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await here.close()
-        return here
+def _said(status: int, words: str) -> web.Response:
+    return web.Response(status=status, text=words, content_type="text/plain", headers=BARE)
 
 
-async def _pump(source: Any, target: Any) -> None:
-    async for message in source:
-        match message.type:
-            case aiohttp.WSMsgType.TEXT:
-                await target.send_str(message.data)
-            case aiohttp.WSMsgType.BINARY:
-                await target.send_bytes(message.data)
-            case aiohttp.WSMsgType.PING:
-                await target.ping(message.data)
-            case aiohttp.WSMsgType.PONG:
-                await target.pong(message.data)
-    await target.close(code=source.close_code or 1000)
+def _waking(name: str) -> web.Response:
+    """Return a page that looks again until the real one is there."""
+    text = (
+        f'<!doctype html><meta http-equiv="refresh" content="2"><p>{html.escape(name)} wakes up ...'
+    )
+    return web.Response(status=503, text=text, content_type="text/html", headers=BARE)
 
 
-def host_of(origin: str) -> str:
-    """Return the name below which a console's apps are reached when no other is given."""
+def host_of(origin: str, host: str = "") -> str:
+    """Return the name below which the pages of a console are that is reached at *origin*."""
     parts = urlsplit(origin)
     name = parts.hostname or "localhost"
     port = f":{parts.port}" if parts.port else ""
-    return f"apps.localhost{port}" if name in ("127.0.0.1", "::1") else f"apps.{name}{port}"
+    if name in ("127.0.0.1", "::1", "localhost"):
+        return f"apps.localhost{port}"
+    return host or f"apps.{name}{port}"
 
 
 def _now() -> float:

@@ -8,12 +8,12 @@ from typing import Any
 from lockstep.api.core import NODES, PODS
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.sessions import Session
 from lockstep.console.topics import Topic, forbidden, unread
 from lockstep.console.views import cluster, home, node_list, queue_tree, waste
 from lockstep.console.views.picture import Picture
 from lockstep.console.views.query import parse
-from lockstep.console.world import World
 
 Json = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Map(Topic):
 
     kinds = frozenset({"Node"})
 
-    def __init__(self, world: World, session: Session) -> None:
+    def __init__(self, world: ClusterCache, session: Session) -> None:
         super().__init__(world, session)
         self._rows: dict[str, Json] = {}
         self._dirty: set[str] | None = None
@@ -45,10 +45,8 @@ class Map(Topic):
 
     async def picture(self) -> Picture:
         """Return the nodes, of which only those that have changed are looked at again."""
-        if not await self.session.rights.may_list(NODES, ""):
-            return forbidden(NODES)
-        if not await self.world.cluster_ready():
-            return unread(self.world)
+        if (instead := await self.no_nodes()) is not None:
+            return instead
         sees = await self.sees(PODS)
         seen = frozenset(filter(sees, self.world.namespaces()))
         if self._dirty is None or seen != self._seen:
@@ -76,16 +74,14 @@ class Nodes(Topic):
 
     kinds = frozenset({"Node"})
 
-    def __init__(self, world: World, session: Session, given: Mapping[str, str]) -> None:
+    def __init__(self, world: ClusterCache, session: Session, given: Mapping[str, str]) -> None:
         super().__init__(world, session)
         self._query = parse(given, tuple(node_list.COLUMNS), None, "name")
 
     async def picture(self) -> Picture:
         """Return the page."""
-        if not await self.session.rights.may_list(NODES, ""):
-            return forbidden(NODES)
-        if not await self.world.cluster_ready():
-            return unread(self.world)
+        if (instead := await self.no_nodes()) is not None:
+            return instead
         return node_list.page(self.world.node_rows(), self._query)
 
 
@@ -94,7 +90,7 @@ class NodePage(Topic):
 
     kinds = frozenset({"Node", "Event"})
 
-    def __init__(self, world: World, session: Session, name: str) -> None:
+    def __init__(self, world: ClusterCache, session: Session, name: str) -> None:
         super().__init__(world, session)
         self._name = name
 
@@ -104,10 +100,8 @@ class NodePage(Topic):
 
     async def picture(self) -> Picture:
         """Return the node; pods that the user may not list are counted."""
-        if not await self.session.rights.may_list(NODES, ""):
-            return forbidden(NODES)
-        if not await self.world.cluster_ready():
-            return unread(self.world)
+        if (instead := await self.no_nodes()) is not None:
+            return instead
         one = self.world.node(self._name)
         if one is None:
             return Picture({"missing": True})
@@ -128,12 +122,17 @@ class Queues(Topic):
 
     async def picture(self) -> Picture:
         """Return the queues, each behind the one that it is part of."""
-        if not await self.session.rights.may_list(QUEUES, ""):
-            return forbidden(QUEUES)
         if not await self.world.cluster_ready():
             return unread(self.world)
-        gpus = cluster.totals(self.world.node_rows())["gpus"]
-        return queue_tree.page(self.world.queues, gpus)
+        rights = self.session.rights
+        sees = await rights.lister(QUEUES, set)
+        seen = [queue for queue in self.world.queues if sees(queue.metadata.name)]
+        if not seen and not sees(""):
+            return forbidden(QUEUES)
+        gpus = 0
+        if await rights.may_list(NODES, ""):
+            gpus = cluster.totals(self.world.node_rows())["gpus"]
+        return queue_tree.page(seen, gpus)
 
 
 class Waste(Topic):
@@ -143,10 +142,8 @@ class Waste(Topic):
 
     async def picture(self) -> Picture:
         """Return a row for each job that holds GPUs, the most wasteful first."""
-        if not await self.session.rights.may_list(NODES, ""):
-            return forbidden(NODES)
-        if not await self.world.cluster_ready():
-            return unread(self.world)
+        if (instead := await self.no_nodes()) is not None:
+            return instead
         return waste.page(self.world.node_rows(), await self.sees(PODS))
 
 
@@ -164,8 +161,12 @@ class Home(Topic):
         if ready and await rights.may_list(NODES, ""):
             rows = self.world.node_rows()
         queues = None
-        if ready and await rights.may_list(QUEUES, ""):
-            queues = {one.metadata.name: one for one in self.world.queues}
+        if ready:
+            reads = await rights.lister(QUEUES, set)
+            names = (one.metadata.name for one in self.world.queues)
+            seen = frozenset(filter(reads, names))
+            if seen or reads(""):
+                queues = {q.metadata.name: q for q in self.world.queues if q.metadata.name in seen}
         return home.page(
             home.Seen(
                 self.session.user,

@@ -11,13 +11,13 @@ from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.sessions import Session
 from lockstep.console.topics import Topic, forbidden, unread
 from lockstep.console.views import job, ranks
 from lockstep.console.views.kinds import KINDS, OBJECTS
 from lockstep.console.views.picture import Picture
 from lockstep.console.views.query import BadQuery, require_names
-from lockstep.console.world import World
 from lockstep.kube.errors import Forbidden, NotFound
 
 
@@ -26,7 +26,7 @@ class JobPage(Topic):
 
     kinds = frozenset({"TrainingJob", "Gang", "Pod", "Event"})
 
-    def __init__(self, world: World, session: Session, namespace: str, name: str) -> None:
+    def __init__(self, world: ClusterCache, session: Session, namespace: str, name: str) -> None:
         super().__init__(world, session)
         self._namespace, self._name = namespace, name
 
@@ -71,7 +71,7 @@ class Ranks(Topic):
 
     kinds = frozenset({"Lease", "Pod"})
 
-    def __init__(self, world: World, session: Session, namespace: str, name: str) -> None:
+    def __init__(self, world: ClusterCache, session: Session, namespace: str, name: str) -> None:
         super().__init__(world, session)
         self._namespace, self._name = namespace, name
 
@@ -100,7 +100,7 @@ class ObjectPage(Topic):
     """
 
     def __init__(
-        self, world: World, session: Session, word: str, namespace: str, name: str
+        self, world: ClusterCache, session: Session, word: str, namespace: str, name: str
     ) -> None:
         super().__init__(world, session)
         found = OBJECTS.get(word)

@@ -1,6 +1,6 @@
 """One-time links: they exchange what lies in a private directory of this machine for a session.
 
-Whoever may write the directory is the user that the console runs as, so nothing secret travels:
+Only the user that the console runs as may write the directory, so nothing secret travels:
 the link holds a code, and a file named by the code's hash says which kubeconfig it stands for.
 """
 
@@ -65,7 +65,7 @@ def redeem(state: Path, code: str) -> Grant | None:
 
 
 def sweep(state: Path) -> None:
-    """Remove links that nobody used."""
+    """Remove links that were not used."""
     for file in _directory(state).iterdir():
         try:
             if time.time() - file.stat().st_mtime > VALID:
@@ -90,9 +90,9 @@ def address(state: Path) -> str:
         return ""
 
 
-def url(address: str, code: str) -> str:
+def url(address: str, code: str, path: str = "/") -> str:
     """Return the link; what is behind ``#`` is never sent, and so stands in no log."""
-    return f"{address}/#code={code}"
+    return f"{address}{path}#code={code}"
 
 
 def _directory(state: Path) -> Path:

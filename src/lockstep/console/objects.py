@@ -14,10 +14,10 @@ from lockstep.api.core import AnyObject
 from lockstep.api.resource import Resource
 from lockstep.console import answers
 from lockstep.console.answers import Unreadable, answer, problem
+from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.sessions import Session
 from lockstep.console.views.kinds import OBJECTS
 from lockstep.console.views.query import require_names
-from lockstep.console.world import World
 from lockstep.kube.client import Patch
 from lockstep.kube.errors import ApiError, Conflict
 
@@ -46,7 +46,7 @@ class Patched(msgspec.Struct, forbid_unknown_fields=True):
 class Objects:
     """The endpoints below ``/api/objects``."""
 
-    def __init__(self, world: World, user: Callable[[web.Request], Session]) -> None:
+    def __init__(self, world: ClusterCache, user: Callable[[web.Request], Session]) -> None:
         self._world, self._user = world, user
 
     def routes(self) -> list[web.RouteDef]:

@@ -15,14 +15,15 @@ from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.console import audit
 from lockstep.console.answers import answer, problem
+from lockstep.console.cluster_cache import ClusterCache
+from lockstep.console.list_topics import JobList, List
 from lockstep.console.records import NoRecords, Records
 from lockstep.console.rights import Ask
 from lockstep.console.sessions import Session
-from lockstep.console.topics import JobList, List
 from lockstep.console.views import listing, node_list, queue_tree
 from lockstep.console.views.kinds import OBJECTS
 from lockstep.console.views.query import BadQuery, parse, require_names
-from lockstep.console.world import World
+from lockstep.kube.named import readable
 
 VERBS: Final = ("get", "list", "create", "update", "delete")
 AT_ONCE: Final = 2_000
@@ -35,7 +36,7 @@ class Reading:
 
     def __init__(
         self,
-        world: World,
+        world: ClusterCache,
         user: Callable[[web.Request], Session],
         records: Records,
         trail: audit.Trail,
@@ -88,11 +89,13 @@ class Reading:
             return _job_cells([row for _, row in world.job_list.matching(wanted.query, sees)])
         if word in ("nodes", "queues"):
             res = NODES if word == "nodes" else QUEUES
-            if not await session.rights.may_list(res, ""):
-                raise web.HTTPForbidden(reason=f"you may not list {res.plural}")
+            sees = await session.rights.lister(res, set)
             if word == "queues":
-                shown = queue_tree.page(world.queues, 0)
+                seen = [queue for queue in world.queues if sees(queue.metadata.name)]
+                shown = queue_tree.page(seen, 0)
                 return _cells([shown.rows[key] for key in shown.order])
+            if not sees(""):
+                raise web.HTTPForbidden(reason=f"you may not list {res.plural}")
             query = parse(given, tuple(node_list.COLUMNS), None, "name")
             return _cells([node_list.row(n) for n in node_list.matching(world.node_rows(), query)])
         one = List(world, session, word, given)
@@ -121,9 +124,8 @@ class Reading:
         world = self._world
         if not await world.ready():
             return problem(503, f"the API server is being read: {world.problem()}")
-        sees = await session.rights.lister(TRAINING_JOBS, world.namespaces)
         try:
-            return answer(await self._records.bill(session, sees, by, days, job))
+            return answer(await self._records.bill(session, by, days, job))
         except NoRecords as error:
             return problem(404, str(error), reason="NoRecords")
 
@@ -164,8 +166,8 @@ class Reading:
         return answer({"items": found, "source": self._trail.source})
 
     async def _queues(self, request: web.Request) -> web.Response:
-        listed = await self._user(request).client.list(QUEUES)
-        return answer({"items": [queue.metadata.name for queue in listed.items]})
+        listed = await readable(self._user(request).client, QUEUES)
+        return answer({"items": [queue.metadata.name for queue in listed]})
 
 
 def _job_cells(rows: Iterable[Any]) -> Iterator[list[str]]:

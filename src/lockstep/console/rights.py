@@ -10,9 +10,10 @@ import msgspec
 
 from lockstep.api.resource import Resource
 from lockstep.kube.client import Client
+from lockstep.kube.named import names
 
-KEPT = 10.0
-"""Seconds for which an answer counts."""
+KEPT = 4.0
+"""Seconds for which an answer counts; with what looks again, a right that goes is gone in 10 s."""
 AT_ONCE = 16
 MOST_KNOWN = 20_000
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -34,6 +35,7 @@ class Rights:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[Ask, tuple[float, bool]] = {}
+        self._names: dict[str, tuple[float, frozenset[str]]] = {}
         self._asking: dict[Ask, asyncio.Future[bool]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
 
@@ -42,6 +44,8 @@ class Rights:
     ) -> Callable[[str], bool]:
         """Return what tells of which of the *namespaces* the user may list a kind.
 
+        Of a kind without namespaces it tells of which names the user may read the object.
+
         Raises:
             Unauthorized: when the credentials count no more.
             ApiError: when the server does not answer.
@@ -49,10 +53,29 @@ class Rights:
         if await self.may_list(res, ""):
             return _everything
         if not res.namespaced:
-            return _nothing
+            return (await self._named(res)).__contains__
         asked = sorted(set(namespaces()))
         may = await self.may_all([Ask("list", res.group, res.plural, space) for space in asked])
         return {space for space, allowed in zip(asked, may, strict=True) if allowed}.__contains__
+
+    async def only(
+        self, res: Resource[Any], namespaces: Callable[[], Iterable[str]]
+    ) -> Callable[[str], bool] | None:
+        """Return the same as ``lister``; None where the user may list all.
+
+        Raises:
+            Unauthorized: when the credentials count no more.
+            ApiError: when the server does not answer.
+        """
+        return None if await self.may_list(res, "") else await self.lister(res, namespaces)
+
+    async def _named(self, res: Resource[Any]) -> frozenset[str]:
+        now = asyncio.get_running_loop().time()
+        asked, known = self._names.get(res.plural, (now - KEPT, frozenset()))
+        if now - asked >= KEPT:
+            known = await names(self._client, res)
+            self._names[res.plural] = (now, known)
+        return known
 
     async def may_list(self, res: Resource[Any], namespace: str) -> bool:
         """Tell whether the user may list a kind in a namespace; in all of them where it is empty.
@@ -74,7 +97,12 @@ class Rights:
         return list(await asyncio.gather(*map(self.may, asks)))
 
     async def may(self, ask: Ask) -> bool:
-        """Answer one question; two that are alike at the same time are asked once."""
+        """Answer one question; two that are alike at the same time are asked once.
+
+        Raises:
+            Unauthorized: when the credentials count no more.
+            ApiError: when the server does not answer.
+        """
         now = asyncio.get_running_loop().time()
         known = self._known.get(ask)
         if known is not None and now - known[0] < KEPT:
@@ -87,8 +115,9 @@ class Rights:
 
     async def _answer(self, ask: Ask) -> bool:
         async with self._places:
+            # It counts from when it was asked: the server may have answered a while later.
+            now = asyncio.get_running_loop().time()
             allowed = await self._ask(ask)
-        now = asyncio.get_running_loop().time()
         if len(self._known) >= MOST_KNOWN:
             self._known = {a: k for a, k in self._known.items() if now - k[0] < KEPT}
         self._known[ask] = (now, allowed)
@@ -115,7 +144,3 @@ class Rights:
 
 def _everything(namespace: str) -> bool:
     return True
-
-
-def _nothing(namespace: str) -> bool:
-    return False

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 IDLE = 12 * 3600.0
 """Seconds after which a session that is not used ends."""
+LONGEST = 24 * 3600.0
+"""Seconds after which a session ends, however much it is used."""
 MOST = 2_000
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 LONGEST_TOKEN = 16_384
@@ -40,12 +42,24 @@ class Session:
     namespace: str
     used: float
     secret: str = field(default="", repr=False)
-    ended: bool = False
+    began: float = 0.0
+    gone: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    """Set when it has ended."""
     streams: dict[str, Stream] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Return whether it has ended, was not used for long, or is a day old."""
+        now = _now()
+        return self.gone.is_set() or now - self.used > IDLE or now - self.began > LONGEST
+
+    def touch(self) -> None:
+        """Note that it is used."""
+        self.used = _now()
 
     def end(self) -> None:
         """End what runs for it."""
-        self.ended = True
+        self.gone.set()
         for stream in list(self.streams.values()):
             stream.end()
         self.streams.clear()
@@ -132,16 +146,17 @@ class Sessions:
             await client.close()
             raise
         secret = secrets.token_urlsafe(32)
-        session = Session(user, client, Rights(client), config.namespace, _now(), secret)
+        now = _now()
+        session = Session(user, client, Rights(client), config.namespace, now, secret, began=now)
         self._open[secret] = session
         return secret, session
 
     def find(self, secret: str) -> Session | None:
         """Return the session of a cookie, if it is open."""
         session = self._open.get(secret)
-        if session is None or _now() - session.used > IDLE:
+        if session is None or session.over:
             return None
-        session.used = _now()
+        session.touch()
         return session
 
     def end(self, session: Session) -> None:
@@ -160,7 +175,7 @@ class Sessions:
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     def _expire(self) -> None:
-        for session in [s for s in self._open.values() if _now() - s.used > IDLE]:
+        for session in [s for s in self._open.values() if s.over]:
             self.end(session)
         if self._state is not None:
             links.sweep(self._state)

@@ -55,7 +55,7 @@ class SigningIn:
         return self._settings.origins
 
     def routes(self, user: Callable[[web.Request], Session]) -> list[web.RouteDef]:
-        """Return the routes; *user* is what raises where nobody is signed in."""
+        """Return the routes; *user* raises where no user is signed in."""
 
         async def sign_out(request: web.Request) -> web.Response:
             self._sessions.end(user(request))

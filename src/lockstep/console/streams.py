@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.sessions import Session
-from lockstep.console.topics import Topic, topic
+from lockstep.console.topic_names import topic
+from lockstep.console.topics import Topic
 from lockstep.console.views.query import BadQuery
-from lockstep.console.world import World
 from lockstep.kube.errors import ApiError, Unauthorized
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ TOGETHER: Final = 0.1
 """Seconds for which changes are gathered before they are told."""
 SHARE: Final = 4
 """How many times as long as telling took it rests, so that a stream takes a fifth of a core."""
-LOOK_AGAIN: Final = 10.0
+LOOK_AGAIN: Final = 4.0
 """Seconds after which rights are looked at anew, and a sign of life is sent."""
 KEPT: Final = 60.0
 """Seconds for which a broken stream can be resumed."""
@@ -35,7 +36,7 @@ MOST_STREAMS: Final = 16
 class Stream:
     """What one browser follows; it outlives broken connections for ``KEPT`` seconds."""
 
-    def __init__(self, world: World, session: Session) -> None:
+    def __init__(self, world: ClusterCache, session: Session) -> None:
         self.id = secrets.token_urlsafe(9)
         self._world, self._session = world, session
         self._topics: dict[str, Topic] = {}
@@ -45,6 +46,7 @@ class Stream:
         self._connection: asyncio.Task[Any] | None = None
         self._forgetting: asyncio.TimerHandle | None = None
         self._ended = False
+        self._looked = 0.0
         self._unlisten = world.listen(self._on_change)
         while len(session.streams) >= MOST_STREAMS:
             next(iter(session.streams.values())).end()
@@ -95,14 +97,19 @@ class Stream:
             await asyncio.wait_for(self._awake.wait(), LOOK_AGAIN)
             await asyncio.sleep(TOGETHER)
         except TimeoutError:
-            self._changed.update(self._topics)
             await write(b": alive\n\n")
+        if self._session.over:
+            self._session.end()
         if self._ended:
             return
         self._awake.clear()
-        names, self._changed = self._changed, set()
         clock = asyncio.get_running_loop().time
         began = clock()
+        if began - self._looked >= LOOK_AGAIN:
+            # A topic of which nothing changes may show what its user may see no more.
+            self._looked = began
+            self._changed.update(self._topics)
+        names, self._changed = self._changed, set()
         for name in names:
             one = self._topics.get(name)
             if one is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,32 +11,67 @@ from lockstep.api.names import CONTROLLERS_LEASE, SYSTEM_NAMESPACE
 from lockstep.compat import dialects
 from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.data.main import add_data
+from lockstep.devices.network.planner import add_addresses
+from lockstep.dialects.controller import add_dialects
+from lockstep.dialects.scaling import add_scaling
 from lockstep.health.lifecycle import add_lifecycle
-from lockstep.insight.main import add_history
+from lockstep.health.remediation.controller import add_remediation
+from lockstep.health.remediation.lemons import add_lemons
+from lockstep.health.silence import add_silence
+from lockstep.insight.main import add_advice, add_history
+from lockstep.jobs.main import add_jobs
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds, ensure_foreign
-from lockstep.kube.endpoints import Ports
-from lockstep.kube.manager import Manager
-from lockstep.notebooks.installed import Installed
+from lockstep.notebooks.kind_ownership import KindOwnership
 from lockstep.notebooks.main import add_notebooks
+from lockstep.pipelines.main import add_pipelines
 from lockstep.pools.main import add_pools
+from lockstep.runtime.endpoints import Ports
+from lockstep.runtime.manager import Manager
 from lockstep.serve.main import add_serving
-from lockstep.tenants.main import add_profiles
+from lockstep.tenants.main import add_profiles, add_teams
 from lockstep.workloads.main import add_workloads
 
-CAPABILITIES: Final = (
-    "lockstep.jobs.main:add_jobs",
-    "lockstep.jobs.foreign:add_foreign",
-    "lockstep.jobs.foreign_scaling:add_scaling",
-    "lockstep.tenants.main:add_teams",
-    "lockstep.insight.main:add_advice",
-    "lockstep.pipelines.main:add_pipelines",
-    "lockstep.health.remediation.controller:add_remediation",
-    "lockstep.health.remediation.lemons:add_lemons",
-    "lockstep.devices.network.planner:add_addresses",
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says of the controllers."""
+
+    records: Path | None = None
+    closed_days: Path | None = None
+    gateway: str = ""
+    environments: str = ""
+    artefacts: str = ""
+    pool_commands: Path | None = None
+    one_machine: bool = False
+    """Whether the API server is the embedded one, which has no kube-controller-manager."""
+
+
+Register = Callable[[Manager, Options], None]
+
+CONTROLLERS: Final[tuple[Register, ...]] = (
+    lambda manager, _: add_jobs(manager),
+    lambda manager, _: add_dialects(manager),
+    lambda manager, _: add_scaling(manager),
+    lambda manager, _: add_teams(manager),
+    lambda manager, _: add_advice(manager),
+    lambda manager, options: add_pipelines(manager, options.artefacts),
+    lambda manager, _: add_remediation(manager),
+    lambda manager, _: add_lemons(manager),
+    lambda manager, _: add_addresses(manager),
+    lambda manager, options: add_notebooks(manager, options.gateway, options.environments),
+    lambda manager, _: add_profiles(manager, KindOwnership(manager.client, PROFILES).ours),
+    lambda manager, options: add_pools(manager, options.pool_commands),
+    # The embedded server is one machine's own, and so are its teams.
+    lambda manager, options: add_data(manager, open_to_all=options.one_machine),
+    # Process nodes show datasets to pods; the embedded server has them.
+    lambda manager, options: add_serving(manager, cached=options.one_machine),
+    lambda manager, options: (add_lifecycle if options.one_machine else add_silence)(manager),
+    lambda manager, options: add_workloads(manager) if options.one_machine else None,
+    lambda manager, options: add_history(manager, options.records, options.closed_days),
 )
-"""Module and function of each capability's controllers; the function takes the manager."""
+"""One function for each capability: it adds the capability's controllers to the manager."""
 
 
 async def run(
@@ -51,6 +86,7 @@ async def run(
     closed_days: Path | None = None,
     gateway: str = "",
     environments: str = "",
+    artefacts: str = "",
     pool_commands: Path | None = None,
     node_lifecycle: bool = False,
     ready: Callable[[str], None],
@@ -61,9 +97,10 @@ async def run(
     recorded in the file *records*, if one is named, and written as Parquet into the folder
     *closed_days* day by day, if one is named. *gateway* is the URL at which servers of
     notebooks reach the gateway of kernels, *environments* the directory of each node in which
-    packages are built. Node pools may name programs in the directory
-    *pool_commands*. With *node_lifecycle* nodes that fall silent are taken care of, and workloads
-    of Kubernetes' own kinds are served, which is for servers without kube-controller-manager.
+    packages are built, *artefacts* that of artefacts of pipelines that name no store. Node pools
+    may name programs in the directory *pool_commands*. With *node_lifecycle* nodes that fall
+    silent are taken care of, and workloads of Kubernetes' own kinds are served, which is for
+    servers without kube-controller-manager.
 
     Raises:
         ConfigError: when no cluster is configured.
@@ -81,23 +118,10 @@ async def run(
             lease_namespace=lease_namespace,
             ports=ports,
         )
-        add_all(manager)
-        add_notebooks(manager, gateway, environments)
-        add_profiles(manager, Installed(client, PROFILES).ours)
-        add_pools(manager, pool_commands)
-        # Without kube-controller-manager the server is one machine's own, and so are its teams.
-        add_data(manager, open_to_all=node_lifecycle)
-        # Datasets are shown to pods by process nodes, which such a server has.
-        add_serving(manager, cached=node_lifecycle)
-        if node_lifecycle:
-            add_lifecycle(manager)
-            add_workloads(manager)
-        add_history(manager, records, closed_days)
+        options = Options(
+            *(records, closed_days, gateway, environments, artefacts, pool_commands),
+            one_machine=node_lifecycle,
+        )
+        for register in CONTROLLERS:
+            register(manager, options)
         await manager.run(ready)
-
-
-def add_all(manager: Manager) -> None:
-    """Run the controllers of every capability while *manager* leads."""
-    for capability in CAPABILITIES:
-        module, function = capability.split(":")
-        getattr(import_module(module), function)(manager)

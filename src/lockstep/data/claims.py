@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from lockstep.api.dataset_cache import DRIVER
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import JOB_LABEL, ROUTE_LABEL
 from lockstep.api.resource import Resource
@@ -20,10 +21,18 @@ class ClaimName(Wire, frozen=True):
     claim_name: str = ""
 
 
+class Inline(Wire, frozen=True):
+    """A volume that is written into a pod."""
+
+    driver: str = ""
+    volume_attributes: dict[str, str] = {}
+
+
 class Volume(Wire, frozen=True):
     """A volume of a pod."""
 
     persistent_volume_claim: ClaimName | None = None
+    csi: Inline | None = None
 
 
 class Spec(Wire, frozen=True):
@@ -51,11 +60,16 @@ CLAIMING_PODS: Final = Resource("", "v1", "pods", "Pod", True, ClaimingPod)
 
 
 def claims_of(pod: ClaimingPod) -> Iterable[str]:
-    """Yield the claims that *pod* mounts, each as ``NAMESPACE/NAME``."""
+    """Yield the claims that *pod* mounts, each as ``NAMESPACE/NAME``.
+
+    A volume that names a dataset counts as the claim of it, which has the same name.
+    """
     for volume in pod.spec.volumes:
-        claim = volume.persistent_volume_claim
+        claim, inline = volume.persistent_volume_claim, volume.csi
         if claim is not None and claim.claim_name:
             yield f"{pod.metadata.namespace}/{claim.claim_name}"
+        elif inline is not None and inline.driver == DRIVER:
+            yield f"{pod.metadata.namespace}/{inline.volume_attributes.get('dataset', '')}"
 
 
 def job_of(pod: ClaimingPod) -> str:

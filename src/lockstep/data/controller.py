@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import structs
+
 from lockstep.api import timestamp
-from lockstep.api.core import CRDS, NAMESPACES, NODES, ObjectReference
+from lockstep.api.core import CLAIMS, CRDS, NAMESPACES, NODES, VOLUMES
 from lockstep.api.dataset_cache import (
     CAN_CACHE_LABEL,
     DATASET_CACHES,
     QUOTA_ANNOTATION,
+    DatasetCache,
     share_label,
 )
-from lockstep.api.merge import difference
 from lockstep.api.names import NODE_KIND_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
@@ -38,16 +40,19 @@ from lockstep.compat.fluid.objects import (
 from lockstep.compat.fluid.translate import Problem
 from lockstep.compat.foreign_kinds import DIALECT_LABEL
 from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS, ClaimingPod, job_of
+from lockstep.data.core.dataset_state import Decision, Seen
 from lockstep.data.core.decide import decide
-from lockstep.data.core.objects import CLAIMS, VOLUMES, volume_name
+from lockstep.data.core.objects import volume_name
 from lockstep.data.core.processes import pod_name
 from lockstep.data.core.sharing import may_read, refers_to
-from lockstep.data.core.world import Action, Create, Decision, Patch, Seen
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
-from lockstep.kube.errors import AlreadyExists, Conflict, NotFound
-from lockstep.kube.events import Recorder
+from lockstep.data.core.status import with_ignored
+from lockstep.kube.events import reference
 from lockstep.kube.informer import Informer
+from lockstep.runtime.controller import Key
+from lockstep.runtime.own_image import with_own_image
+from lockstep.runtime.reconciler import Writer
+from lockstep.runtime.refusals import RETRY_REFUSED
+from lockstep.runtime.status import write_status
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +62,6 @@ REFERENCE_INDEX: Final = "reference"
 """Datasets by the dataset that they stand for: ``NAMESPACE/NAME``."""
 PROCESSES: Final = (DATA_PROCESSES, DATA_MIGRATES, DATA_BACKUPS)
 """Operations that are pods."""
-_AGAIN: Final = 0.1
 _ASK_AGAIN: Final = 60.0
 """Seconds for which it is remembered whose kind ``Dataset`` is."""
 _OVER: Final = ("Succeeded", "Failed")
@@ -67,9 +71,8 @@ _OVER: Final = ("Succeeded", "Failed")
 class DatasetController:
     """Brings each dataset to what its spec, its runtime, its warm-ups and its readers ask for."""
 
-    client: Client
+    writer: Writer
     caches: Mapping[Resource[Any], Informer[Any]]
-    recorder: Recorder
     open_to_all: bool = False
     """Whether datasets that list no namespaces may be read from all of them."""
     clock: Callable[[], float] = time.time
@@ -84,22 +87,19 @@ class DatasetController:
         seen = self._see(key)
         if seen is None or not await self._ours():
             return None
-        decision = decide(seen, timestamp.show(self.clock()))
-        try:
-            for action in decision.actions:
-                await self._carry_out(action)
-            await self._tell(seen, decision)
-        except (Conflict, NotFound) as error:
-            log.debug("%s: %s", key, error)
-            return _AGAIN
-        return decision.again
+        now = timestamp.show(self.clock())
+        decision = decide(seen, now)
+        about = reference(DATASETS, seen.dataset.metadata)
+        refusals = await self.writer.act(about, decision.actions)
+        await self._tell(seen, decision, now)
+        return RETRY_REFUSED if refusals and decision.again is None else decision.again
 
     async def _ours(self) -> bool:
         """Tell whether datasets are for this controller: where Fluid is installed they are not."""
         since, answer = self._asked
         now = time.monotonic()
         if now - since >= _ASK_AGAIN:
-            found = await self.client.get(CRDS, "datasets.data.fluid.io")
+            found = await self.writer.client.get(CRDS, "datasets.data.fluid.io")
             answer = DIALECT_LABEL in found.metadata.labels
             if not answer:
                 log.warning("datasets are left to Fluid, whose kinds are installed here")
@@ -112,49 +112,27 @@ class DatasetController:
         if dataset is None:
             return None
         where = f"{namespace}/{name}"
-        claims = [where]
-        for other in self.caches[DATASETS].by_index(REFERENCE_INDEX, where):
-            meta = other.metadata
-            if may_read(dataset, meta.namespace, open_to_all=self.open_to_all):
-                claims.append(f"{meta.namespace}/{meta.name}")
         found = ((res, self.caches[res].get(namespace, name)) for res in RUNTIME_KINDS)
-        mounting = [
-            one
-            for claim in claims
-            for one in self.caches[CLAIMING_PODS].by_index(CLAIM_INDEX, claim)
-        ]
+        mounting = self._mounting(dataset, where)
         pods = [one for one in mounting if one.status.phase not in _OVER]
         claim = self.caches[CLAIMS].get(namespace, name)
         volume = self.caches[VOLUMES].get("", volume_name(dataset))
-        uid = dataset.metadata.uid
         processes, refused = self._processes(where)
+        carriers = (*mounting, *self._carrying(namespace, processes))
+        nodes = self.caches[NODES]
         return Seen(
             dataset,
             [_of_kind(one, res) for res, one in found if one is not None],
-            sorted(
-                (
-                    one
-                    for one in self.caches[DATASET_CACHES].by_index(DATASET_INDEX, where)
-                    if any(owner.uid == uid for owner in one.metadata.owner_references)
-                ),
-                key=lambda one: str(one.metadata.name),
-            ),
+            self._caches_of(dataset, where),
             self.caches[DATA_LOADS].by_index(DATASET_INDEX, where),
             processes,
             refused,
             self._operations(namespace),
-            {
-                one.metadata.name: one.status.phase
-                for one in (*mounting, *self._carrying(namespace, processes))
-            },
+            {one.metadata.name: one.status.phase for one in carriers},
             self._owner(dataset),
             self._owner_shares(dataset),
             self.open_to_all,
-            {
-                one.metadata.name: one.metadata.labels
-                for one in self.caches[NODES]
-                if can_cache(one)
-            },
+            {one.metadata.name: one.metadata.labels for one in nodes if can_cache(one)},
             None,
             self._shares(namespace, name),
             frozenset(one.spec.node_name for one in pods if one.spec.node_name),
@@ -164,7 +142,28 @@ class DatasetController:
             secrets.token_hex(32),
             None if claim is None else to_builtins(claim),
             None if volume is None else to_builtins(volume),
+            frozenset(one.metadata.name for one in nodes if _lacks_cache(one)),
         )
+
+    def _mounting(self, dataset: Dataset, where: str) -> list[ClaimingPod]:
+        """Return the pods that claim a dataset, also by a dataset that refers to it."""
+        claims = [where]
+        for other in self.caches[DATASETS].by_index(REFERENCE_INDEX, where):
+            meta = other.metadata
+            if may_read(dataset, meta.namespace, open_to_all=self.open_to_all):
+                claims.append(f"{meta.namespace}/{meta.name}")
+        pods = self.caches[CLAIMING_PODS]
+        return [one for claim in claims for one in pods.by_index(CLAIM_INDEX, claim)]
+
+    def _caches_of(self, dataset: Dataset, where: str) -> list[DatasetCache]:
+        """Return the caches that a dataset owns, by name."""
+        uid = dataset.metadata.uid
+        owned = (
+            one
+            for one in self.caches[DATASET_CACHES].by_index(DATASET_INDEX, where)
+            if any(owner.uid == uid for owner in one.metadata.owner_references)
+        )
+        return sorted(owned, key=lambda one: str(one.metadata.name))
 
     def _processes(self, where: str) -> tuple[list[DataProcess], dict[str, OperationStatus]]:
         """Return the operations on a dataset that are pods; statuses of those that cannot be."""
@@ -173,7 +172,9 @@ class DatasetController:
         for resource in (DATA_MIGRATES, DATA_BACKUPS):
             for one in self.caches[resource].by_index(DATASET_INDEX, where):
                 try:
-                    found.append(operations.process(one, self.caches[DATASETS].get))
+                    carried = operations.process(one, self.caches[DATASETS].get)
+                    with_own_image(carried.spec.processor["job"]["podSpec"])
+                    found.append(carried)
                 except Problem as problem:
                     text = str(problem)
                     told = Condition(type="Failed", status="True", reason="NotServed", message=text)
@@ -216,62 +217,32 @@ class DatasetController:
             return found
         return None
 
-    async def _carry_out(self, action: Action) -> None:
-        namespace = action.namespace or None
-        try:
-            if isinstance(action, Create):
-                await self.client.create(action.resource, action.body, namespace)
-            elif isinstance(action, Patch):
-                await self.client.patch(
-                    action.resource,
-                    action.name,
-                    action.patch,
-                    namespace,
-                    subresource=action.subresource or None,
-                )
-            else:
-                await self.client.delete(action.resource, action.name, namespace, uid=action.uid)
-        except AlreadyExists:
-            return  # made a moment ago, and not in the cache yet
-        except NotFound:
-            if isinstance(action, Patch):
-                raise
-
-    async def _tell(self, seen: Seen, decision: Decision) -> None:
+    async def _tell(self, seen: Seen, decision: Decision, now: str) -> None:
         dataset = seen.dataset
         meta = dataset.metadata
         if decision.remark is not None:
-            about = ObjectReference(
-                api_version=dataset.api_version,
-                kind=dataset.kind,
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-            )
+            about = reference(DATASETS, meta)
             reason, message = decision.remark
-            self.recorder.event(about, "Warning", reason, message)
+            self.writer.recorder.event(about, "Warning", reason, message)
         for load in seen.loads:
             if (status := decision.loads.get(load.metadata.name)) is not None:
-                await self._write(DATA_LOADS, load, status)
+                status = with_ignored(load, status, now)
+                await write_status(self.writer.client, DATA_LOADS, load, status)
         for resource in PROCESSES:
-            for process in self.caches[resource].by_index(
+            kind: Resource[Any] = resource
+            for process in self.caches[kind].by_index(
                 DATASET_INDEX, f"{meta.namespace}/{meta.name}"
             ):
-                status = decision.processes.get(f"{resource.kind}/{process.metadata.name}")
+                status = decision.processes.get(f"{kind.kind}/{process.metadata.name}")
                 if status is not None:
-                    await self._write(resource, process, status)
+                    status = with_ignored(process, status, now)
+                    await write_status(self.writer.client, kind, process, status)
         if decision.status is not None:
-            await self._write(DATASETS, dataset, decision.status)
+            await write_status(self.writer.client, DATASETS, dataset, decision.status)
         if decision.runtime_status is not None and seen.runtimes:
             runtime = seen.runtimes[0]
-            kind = next(one for one in RUNTIME_KINDS if one.kind == runtime.kind)
-            await self._write(kind, runtime, decision.runtime_status)
-
-    async def _write(self, resource: Resource[Any], obj: Any, status: Any) -> None:
-        if patch := difference(to_builtins(obj.status), to_builtins(status)):
-            meta = obj.metadata
-            body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
-            await self.client.patch(resource, meta.name, body, meta.namespace, subresource="status")
+            named = next(one for one in RUNTIME_KINDS if one.kind == runtime.kind)
+            await write_status(self.writer.client, named, runtime, decision.runtime_status)
 
 
 def _jobs(pods: Iterable[ClaimingPod]) -> dict[str, list[str]]:
@@ -286,11 +257,15 @@ def _jobs(pods: Iterable[ClaimingPod]) -> dict[str, list[str]]:
 def can_cache(node: Any) -> bool:
     """Tell whether *node* starts a data cache when a dataset wants one."""
     labels: Mapping[str, str] = node.metadata.labels
-    return labels.get(NODE_KIND_LABEL) == "process" or labels.get(CAN_CACHE_LABEL) == "true"
+    process = labels.get(NODE_KIND_LABEL) == "process"
+    return labels.get(CAN_CACHE_LABEL, "true" if process else "") == "true"
+
+
+def _lacks_cache(node: Any) -> bool:
+    """Tell whether *node* runs pods as processes, and has no cache for their datasets."""
+    return node.metadata.labels.get(NODE_KIND_LABEL) == "process" and not can_cache(node)
 
 
 def _of_kind(runtime: Runtime, resource: Resource[Runtime]) -> Runtime:
     """Return *runtime* with its kind, which items of a list do not have."""
-    import msgspec
-
-    return msgspec.structs.replace(runtime, kind=resource.kind)
+    return structs.replace(runtime, kind=resource.kind)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from lockstep.api.core import NAMESPACES, NODES
+from lockstep.api.core import CLAIMS, NAMESPACES, NODES, VOLUMES, AnyObject
 from lockstep.api.dataset_cache import (
     DATASET_CACHES,
     EVERYWHERE,
@@ -28,14 +29,75 @@ from lockstep.compat.fluid.objects import (
 )
 from lockstep.compat.fluid.operations import about
 from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS, ClaimingPod, claims_of
-from lockstep.data.controller import DATASET_INDEX, REFERENCE_INDEX, DatasetController
-from lockstep.data.core.objects import CLAIMS, STORAGE_CLASS, VOLUMES
+from lockstep.data.controller import (
+    DATASET_INDEX,
+    REFERENCE_INDEX,
+    DatasetController,
+    can_cache,
+)
+from lockstep.data.core.objects import STORAGE_CLASS
 from lockstep.data.core.sharing import refers_to
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 Operation = DataLoad | DataProcess | DataMigrate | DataBackup
+
+
+@dataclass(frozen=True)
+class _Concerned:
+    """Tells which datasets a change concerns."""
+
+    datasets: Informer[Dataset]
+    kept: Informer[DatasetCache]
+    operations: Mapping[Resource[Any], Informer[Any]]
+    """Those that become pods of ours, by kind."""
+    own: tuple[Informer[Any], ...]
+    """Those that the caches carry out themselves."""
+
+    def of_pod(self, pod: ClaimingPod) -> Iterable[Key]:
+        """Return the datasets that *pod* claims or carries, and what those stand for."""
+        keys = [_key(one) for one in claims_of(pod)]
+        found = [one for key in keys if (one := self.datasets.get(*key)) is not None]
+        owners = [_key(where) for one in found for where in refers_to(one)]
+        return [*map(_place, found), *owners, *_carried(pod, self.operations)]
+
+    def of_dataset(self, dataset: Dataset) -> Iterable[Key]:
+        """Return *dataset*, what it stands for and what stands for it."""
+        meta = dataset.metadata
+        standing = self.datasets.by_index(REFERENCE_INDEX, f"{meta.namespace}/{meta.name}")
+        others = [(one.metadata.namespace, one.metadata.name) for one in standing]
+        owners = [_key(where) for where in refers_to(dataset)]
+        return [(meta.namespace, meta.name), *others, *owners]
+
+    def after(self, operation: Operation) -> Iterable[Key]:
+        """Return the dataset of *operation*, and those of what runs after it."""
+        found = [_key(_of_operation(operation)[0])]
+        several = (*self.own, *self.operations.values())
+        for other in (one for kind in several for one in kind):
+            then = other.spec.run_after
+            if then is not None and then.name == operation.metadata.name:
+                found.append(_key(_of_operation(other)[0]))
+        return found
+
+    def within(self, namespace: AnyObject) -> Iterable[Key]:
+        """Return the datasets of a namespace."""
+        return [key for key in map(_place, self.datasets) if key[0] == namespace.metadata.name]
+
+    def homeless(self, node: Any) -> Iterable[Key]:
+        """Return the datasets that may want *node*, those without a place or with every one, and
+        those that had a copy there which it keeps no more.
+        """
+        there = {one.spec.dataset for one in self.kept}
+        here = {one.spec.dataset for one in self.kept if one.spec.node == node.metadata.name}
+        lost = set() if can_cache(node) else here
+        return [
+            (meta.namespace, meta.name)
+            for meta in (one.metadata for one in self.datasets)
+            if meta.name not in there
+            or meta.name in lost
+            or meta.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE
+        ]
 
 
 def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
@@ -52,9 +114,7 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
     pods = manager.informer(CLAIMING_PODS, indices={CLAIM_INDEX: claims_of})
     claims, volumes = manager.informer(CLAIMS), manager.informer(VOLUMES)
     nodes, namespaces = manager.informer(NODES), manager.informer(NAMESPACES)
-    datasets.optional = loads.optional = processes.optional = True
-    for runtime in runtimes.values():
-        runtime.optional = True
+    _optional(datasets, loads, processes, *runtimes.values())
     caches: dict[Resource[Any], Informer[Any]] = {
         DATASETS: datasets,
         DATASET_CACHES: kept,
@@ -68,59 +128,29 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
         NODES: nodes,
         NAMESPACES: namespaces,
     }
-    shell = DatasetController(manager.client, caches, manager.recorder(), open_to_all)
+    shell = DatasetController(manager.writer(), caches, open_to_all)
 
-    def known(pod: ClaimingPod) -> Iterable[Key]:
-        keys = [_key(one) for one in claims_of(pod)]
-        found = [one for key in keys if (one := datasets.get(*key)) is not None]
-        owners = [_key(where) for one in found for where in refers_to(one)]
-        return [*map(_place, found), *owners, *_carried(pod, others)]
-
-    def concerned(dataset: Dataset) -> Iterable[Key]:
-        """Return *dataset*, what it stands for and what stands for it."""
-        meta = dataset.metadata
-        standing = datasets.by_index(REFERENCE_INDEX, f"{meta.namespace}/{meta.name}")
-        others = [(one.metadata.namespace, one.metadata.name) for one in standing]
-        owners = [_key(where) for where in refers_to(dataset)]
-        return [(meta.namespace, meta.name), *others, *owners]
-
-    def after(operation: Operation) -> Iterable[Key]:
-        """Return the dataset of *operation*, and those of what runs after it."""
-        found = [_key(_of_operation(operation)[0])]
-        several: tuple[Informer[Any], ...] = (loads, processes, *others.values())
-        for other in (one for kind in several for one in kind):
-            then = other.spec.run_after
-            if then is not None and then.name == operation.metadata.name:
-                found.append(_key(_of_operation(other)[0]))
-        return found
-
-    def homeless(node: Any) -> Iterable[Key]:
-        """Return the datasets that may want *node*: those without a place, or with every one."""
-        there = {one.spec.dataset for one in kept}
-        return [
-            (meta.namespace, meta.name)
-            for meta in (one.metadata for one in datasets)
-            if meta.name not in there or meta.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE
-        ]
-
+    concerned = _Concerned(datasets, kept, others, (loads, processes))
     controller = Controller("dataset", shell.reconcile, workers=4)
-    controller.follow(datasets, concerned)
+    controller.follow(datasets, concerned.of_dataset)
     controller.follow(kept, lambda one: [_key(*_of_cache(one))])
-    controller.follow(loads, after)
-    controller.follow(processes, after)
-    for other in others.values():
-        controller.follow(other, after)
+    operations: tuple[Informer[Any], ...] = (loads, processes, *others.values())
+    for one in operations:
+        controller.follow(one, concerned.after)
     for informer in runtimes.values():
         controller.follow(informer)
-    controller.follow(pods, known)
+    controller.follow(pods, concerned.of_pod)
     controller.follow(claims)
     controller.follow(volumes, _of_volume)
-    controller.follow(nodes, homeless)
-    controller.follow(
-        namespaces,
-        lambda one: [key for key in map(_place, datasets) if key[0] == one.metadata.name],
-    )
+    controller.follow(nodes, concerned.homeless)
+    controller.follow(namespaces, concerned.within)
     manager.add(controller)
+
+
+def _optional(*informers: Informer[Any]) -> None:
+    """Let a server lack the kinds of *informers*."""
+    for one in informers:
+        one.optional = True
 
 
 def _others(manager: Manager) -> dict[Resource[Any], Informer[Any]]:

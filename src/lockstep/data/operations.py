@@ -119,14 +119,20 @@ def run(options: argparse.Namespace) -> str:
     return f"copied {copied} objects, {size} bytes; {kept} were there"
 
 
-def main() -> None:
-    """Run; end with 1 and a last line that says what is wrong."""
+def main() -> int:
+    """Run; return 1 after a last line that says what is wrong."""
     try:
         print(run(arguments(sys.argv[1:])))
     except (SourceFailed, BaseError, OSError) as error:
         print(f"error: {str(error).strip().partition(chr(10))[0]}", file=sys.stderr)
-        sys.exit(1)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The threads of the store's client may still hold Python objects: where the interpreter is
+    # taken down under them they abort, and what was copied whole would count as failed.
+    os._exit(status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -66,11 +66,10 @@ def _with_gid(port: Port, root: Path) -> Port:
     return replace(port, gid=roce_gid(table))
 
 
-def _by_pci(root: Path, why: str) -> list[Card]:
+def _by_pci(root: Path, why: str) -> Iterator[Card]:
     """Return the accelerators on the PCI bus, numbered by address within each vendor."""
     numbers: Counter[str] = Counter()
     told = sysfs.nvidia_cards(root)
-    found = []
     for hangs in sysfs.functions(root):
         vendor = recognise(hangs.vendor, hangs.device, hangs.class_)
         if vendor is None:
@@ -80,25 +79,22 @@ def _by_pci(root: Path, why: str) -> list[Card]:
         said = told.get(hangs.address, {})
         minor = said.get("Device Minor", "")
         number = int(minor) if minor.isdecimal() else index
-        found.append(
-            Card(
-                index=index,
-                uuid=said.get("GPU UUID", ""),
-                vendor=vendor.name,
-                resource=vendor.resource,
-                model=said.get("Model", "") or f"{hangs.vendor:04x}:{hangs.device:04x}",
-                minor=number,
-                pci=hangs.address,
-                root=hangs.root,
-                bridges=list(hangs.bridges),
-                numa=hangs.numa,
-                link_speed=hangs.speed,
-                link_width=hangs.width,
-                nodes=_nodes(vendor, number, hangs),
-                trouble=why if vendor.name == "nvidia" else "",
-            )
+        yield Card(
+            index=index,
+            uuid=said.get("GPU UUID", ""),
+            vendor=vendor.name,
+            resource=vendor.resource,
+            model=said.get("Model", "") or f"{hangs.vendor:04x}:{hangs.device:04x}",
+            minor=number,
+            pci=hangs.address,
+            root=hangs.root,
+            bridges=list(hangs.bridges),
+            numa=hangs.numa,
+            link_speed=hangs.speed,
+            link_width=hangs.width,
+            nodes=_nodes(vendor, number, hangs),
+            trouble=why if vendor.name == "nvidia" else "",
         )
-    return found
 
 
 def _nodes(vendor: Vendor, number: int, hangs: sysfs.Function | None) -> list[str]:

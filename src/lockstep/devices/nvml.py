@@ -7,20 +7,25 @@ or the card may be gone: callers run what reads a card in a thread of the card's
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from ctypes import byref
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from lockstep.devices import driver
+from lockstep.devices.calls import checked
 from lockstep.devices.core.model import UNKNOWN, Card, MigDevice
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+NAME = "libnvidia-ml.so.1"
 PATIENCE = 5.0
 """Seconds that a card may take to answer; one that takes longer is not used."""
 P2P_READ, P2P_NVLINK = 0, 2
@@ -35,18 +40,33 @@ def library() -> Any:
         import pynvml
     except ImportError:
         return None
+    _load()
+    checked(pynvml)
     return pynvml
 
 
 def present() -> bool:
     """Tell whether this machine has NVIDIA's library; cheap, and nothing is initialised."""
+    return _load() and library() is not None
+
+
+def _load() -> bool:
+    """Load NVIDIA's library; it stays, so that others who ask for its name get it.
+
+    In a container that sees its node below a directory, the loader does not find it by itself.
+    """
     import ctypes
 
+    if os.environ.get(driver.HOST):
+        found = driver.library(NAME)
+        path = str(found.here) if found is not None else ""
+    else:
+        path = NAME
     try:
-        ctypes.CDLL("libnvidia-ml.so.1")
+        ctypes.CDLL(path or NAME)
     except OSError:
         return False
-    return library() is not None
+    return True
 
 
 @contextmanager
@@ -210,9 +230,20 @@ def _reached(lib: Any, index: int, handles: Mapping[int, Any]) -> tuple[list[int
     return peers, states
 
 
-def _fabric(lib: Any, device: Any) -> str:
+def fabric_info(lib: Any, device: Any) -> Any:
+    """Return how a card is registered with its NVLink fabric.
+
+    Raises:
+        pynvml.NVMLError: when the card has none.
+    """
     info = lib.c_nvmlGpuFabricInfoV_t()
-    if known(lib, lib.nvmlDeviceGetGpuFabricInfoV, device, info) is None or info.state < 3:
+    lib.nvmlDeviceGetGpuFabricInfoV(device, byref(info))
+    return info
+
+
+def _fabric(lib: Any, device: Any) -> str:
+    info = known(lib, fabric_info, lib, device)
+    if info is None or info.state < lib.NVML_GPU_FABRIC_STATE_COMPLETED:
         return ""
     cluster = bytes(info.clusterUuid).hex()
     return f"{cluster}.{info.cliqueId}" if int(cluster, 16) else ""

@@ -94,6 +94,7 @@ class Sampler:
             ("power", lambda: {"power": self._call("PowerUsage") / 1000}),
             ("energy", lambda: {"energy": self._call("TotalEnergyConsumption")}),
             ("throttle", lambda: {"throttle": self._call("CurrentClocksEventReasons")}),
+            ("fabric", lambda: {"fabric_state": nvml.fabric_info(lib, self._device).state}),
             ("fields", self._fields),
             ("gpm", self._profile),
         )

@@ -124,12 +124,10 @@ def _numa(place: Path) -> int:
     return int(text) if re.fullmatch(r"-?\d+", text) else UNKNOWN
 
 
-def _listed(text: str) -> list[int]:
+def _listed(text: str) -> Iterator[int]:
     """Return the numbers of a list such as ``0-3,8``."""
-    found: list[int] = []
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
-        found += range(int(first), int(last or first) + 1)
-    return found
+        yield from range(int(first), int(last or first) + 1)
 
 
 def _first_number(text: str) -> int:

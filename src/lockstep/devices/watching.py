@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from lockstep.devices import finding, nvml, sysfs
 from lockstep.devices.core.model import Card, Inventory
 from lockstep.devices.sampling import Lost, Sample, Sampler
+from lockstep.devices.xids import Xids
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,8 @@ LIVENESS = 0.5
 RESCAN = 30.0
 """Seconds between two searches for cards that came or went."""
 EVENTS_WAIT = 1000
+FENCED = "fenced: its NodeHealth says why"
 XID = 0x8
-FATAL_XIDS = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 109, 119, 120, 140})
-"""Xids after which a card must not be used before it was looked at."""
 
 
 class Thread:
@@ -78,20 +78,25 @@ class Watched:
     sample: Sample = field(default_factory=Sample)
     asked: Future[Any] | None = None
     trouble: str = ""
-    xid: int = 0
-    xids: int = 0
-    fatal: str = ""
 
 
 class Watch:
     """The cards of this machine. ``changed`` is set whenever the inventory is another."""
 
-    def __init__(self, root: Path = sysfs.ROOT, cpus: Iterable[int] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path = sysfs.ROOT,
+        cpus: Iterable[int] | None = None,
+        xids: Xids | None = None,
+    ) -> None:
+        self._xids = xids or Xids()
         self._root, self._cpus = root, None if cpus is None else set(cpus)
         self._lib: Any = None
         self._watched: dict[str, Watched] = {}
         self._found = Inventory()
         self._aside: frozenset[str] = frozenset()
+        self.fenced: frozenset[str] = frozenset()
+        """Devices that are not handed out, as ``gpu/3``: the node's NodeHealth says so."""
         self._scanner = Thread("devices")
         self._listeners: list[Callable[[], None]] = []
         self.sampled = asyncio.Event()
@@ -102,7 +107,9 @@ class Watch:
         cards = []
         for card in self._found.cards:
             watched = self._watched.get(card.uuid)
-            trouble = card.trouble or (_trouble(watched) if watched else "")
+            told = self._xids.of(card.uuid).trouble
+            fence = FENCED if f"gpu/{card.index}" in self.fenced else ""
+            trouble = card.trouble or told or (watched.trouble if watched else "") or fence
             cards.append(replace(card, trouble=trouble) if trouble else card)
         ports = [
             replace(port, aside=True) if port.name in self._aside else port
@@ -111,17 +118,25 @@ class Watch:
         return replace(self._found, cards=cards, ports=ports)
 
     def samples(self) -> list[tuple[Card, Sample]]:
-        """Return the last reading of each card that can be read."""
+        """Return the last reading of each card; only its Xids where it cannot be read."""
         found = []
         for card in self.inventory.cards:
             watched = self._watched.get(card.uuid)
-            if watched is None or card.trouble:
+            if watched is None:
                 continue
+            told = self._xids.of(card.uuid).values
             sample = watched.sample
-            sample.values["xid"] = watched.xid
-            sample.values["xid_count"] = watched.xids
-            found.append((card, sample))
+            if watched.trouble:
+                found.append((card, Sample(told)))
+            else:
+                found.append((card, Sample(sample.values | told, sample.processes)))
         return found
+
+    def cleared(self, devices: Iterable[str]) -> None:
+        """Note that devices (as ``gpu/3``) were reset or passed a check: their Xids are over."""
+        before, names = self.inventory, set(devices)
+        self._xids.clear([one.uuid for one in before.cards if f"gpu/{one.index}" in names])
+        self._tell(before)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call *listener* whenever the inventory changed."""
@@ -132,6 +147,12 @@ class Watch:
         before = self.inventory
         self._aside = names
         self._tell(before)
+
+    def fence(self, devices: Iterable[str]) -> None:
+        """Note which devices are fenced now: no part hands them out."""
+        before, self.fenced = self.fenced, frozenset(devices)
+        for listener in self._listeners if self.fenced != before else ():
+            listener()
 
     async def start(self) -> None:
         """Find the devices for the first time."""
@@ -258,9 +279,7 @@ class Watch:
         for uuid, number in taken.items():
             watched = self._watched.get(uuid)
             if number == index and watched is not None:
-                watched.xid, watched.xids = code, watched.xids + 1
-                if code in FATAL_XIDS:
-                    watched.fatal = f"Xid {code}"
+                self._xids.add(uuid, code)
                 log.warning("GPU %d (%s): Xid %d", index, uuid, code)
         self._tell(before)
 
@@ -333,10 +352,6 @@ def implausible(sample: Sample) -> str:
     return ""
 
 
-def _trouble(watched: Watched) -> str:
-    return watched.fatal or watched.trouble
-
-
 def _forget(done: asyncio.Future[Any]) -> None:
     """Take note of a failure, so that asyncio does not complain; it is judged by the card."""
     if not done.cancelled():
@@ -344,9 +359,12 @@ def _forget(done: asyncio.Future[Any]) -> None:
 
 
 def _with(cards: list[Card], lost: Card) -> list[Card]:
-    if any(one.index == lost.index for one in cards):
+    """Return the cards with a lost one under its identity, where another has not its index."""
+    there = [one for one in cards if (one.vendor, one.index) == (lost.vendor, lost.index)]
+    if any(one.uuid for one in there):
         return cards
-    return sorted([*cards, lost], key=lambda one: one.index)
+    others = [one for one in cards if one not in there]
+    return sorted([*others, lost], key=lambda one: one.index)
 
 
 def _wait_events(

@@ -7,6 +7,7 @@ line of JSON goes out.
 
 from __future__ import annotations
 
+import ast
 import json
 import pickle
 import re
@@ -23,8 +24,12 @@ from lockstep.health.core.hang import rank_seen
 from lockstep.health.core.traces import NoDump
 
 LONGEST_DUMP: Final = 256 << 20
+LONGEST_LITERAL: Final = 16 << 20
 MEMORY: Final = 3 << 30
-_RANK: Final = re.compile(r"(\d{1,7})(?:\.\w+)*$")
+_RANKS: Final = (
+    re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE),
+    re.compile(r"(\d{1,7})(?:\.\w+)*$"),
+)
 
 
 class _Plain(pickle.Unpickler):
@@ -46,8 +51,9 @@ def parse(data: bytes) -> object:
         NoDump: when it is neither, or names anything of Python.
     """
     try:
-        if data[:1] in (b"{", b"["):
-            return msgspec.json.decode(data)
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        if data.lstrip()[:1] in (b"{", b"["):
+            return _text(data)
         return _Plain(BytesIO(data)).load()
     except NoDump:
         raise
@@ -59,19 +65,37 @@ def parse(data: bytes) -> object:
         raise NoDump(f"{type(error).__name__}: {error}"[:200]) from None
 
 
+def _text(data: bytes) -> object:
+    """Return the values of a dump in JSON, or in Python's way of writing values."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        if b"'entries'" not in data[:LONGEST_LITERAL]:
+            raise
+    if len(data) > LONGEST_LITERAL:
+        raise NoDump(f"it has {len(data)} bytes of text; at most {LONGEST_LITERAL} are read")
+    return ast.literal_eval(data.decode())
+
+
+def rank_in(name: str) -> int | None:
+    """Return the rank that a file called *name* is of: after "rank", else the number at its end."""
+    found = next(filter(None, (pattern.search(name) for pattern in _RANKS)), None)
+    return None if found is None else int(found[1])
+
+
 def read(path: Path) -> RankSeen:
-    """Return what the dump at *path* says; the rank is the number at the end of its name.
+    """Return what the dump at *path* says; its name tells the rank.
 
     Raises:
         NoDump: when it is no dump.
     """
-    named = _RANK.search(path.name)
-    if named is None:
-        raise NoDump("its name does not end with the number of a rank")
+    rank = rank_in(path.name)
+    if rank is None:
+        raise NoDump("its name does not tell a rank, as rank3 or trace_3.json do")
     size = path.stat().st_size
     if size > LONGEST_DUMP:
         raise NoDump(f"it has {size} bytes; at most {LONGEST_DUMP} are read")
-    return rank_seen(parse(path.read_bytes()), int(named[1]))
+    return rank_seen(parse(path.read_bytes()), rank)
 
 
 def main() -> None:

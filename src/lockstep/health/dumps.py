@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from lockstep.api.rank_evidence import RankSeen
+from lockstep.health.dump_child import rank_in
 
 EACH: Final = 30.0
 """Seconds that one dump may take."""
@@ -29,6 +30,12 @@ class Dumps:
 
     seen: dict[int, RankSeen] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    unread: set[int] = field(default_factory=set)
+    """Ranks that wrote a dump which cannot be read: they lived when the job stood."""
+
+    def known(self) -> dict[int, RankSeen]:
+        """Return what is known of each rank, also of those that only wrote something."""
+        return {**{rank: RankSeen(rank=rank) for rank in self.unread}, **self.seen}
 
 
 class _Answer(msgspec.Struct):
@@ -45,6 +52,8 @@ def read(paths: Sequence[Path], seconds: float = EACH) -> Dumps:
             for path, answer in answers:
                 if isinstance(answer, str):
                     found.refused[str(path)] = answer
+                    if (rank := rank_in(path.name)) is not None:
+                        found.unread.add(rank)
                 elif answer.rank in found.seen:
                     found.refused[str(path)] = f"there are two dumps of rank {answer.rank}"
                 else:

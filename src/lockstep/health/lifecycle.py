@@ -15,11 +15,12 @@ from lockstep.api.core import LEASES, NODES, PODS, Lease, Node, Pod, Taint
 from lockstep.api.wire import to_builtins
 from lockstep.health.core import lifecycle as rules
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.status import put_condition
 
 Json = dict[str, Any]
 
@@ -161,11 +162,8 @@ class Lifecycle:
     async def _write(self, pod: Pod, condition: Json) -> bool:
         """Write a condition of *pod*; say whether it is still there."""
         meta = pod.metadata
-        body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
         try:
-            await self.client.patch(
-                PODS, meta.name, body, meta.namespace, how=Patch.STRATEGIC, subresource="status"
-            )
+            await put_condition(self.client, PODS, meta, condition)
         except NotFound:
             return False
         return True

@@ -23,6 +23,7 @@ from lockstep.api.timestamp import show
 from lockstep.api.wire import to_builtins
 from lockstep.health import checking
 from lockstep.health.core.findings import merged
+from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict
 from lockstep.kube.informer import Informer
@@ -37,10 +38,22 @@ SURE: Final = 0.9
 
 
 class ReturnPart:
-    """Does what remediation asks for of the NodeHealth of *node*."""
+    """Does what remediation asks for of the NodeHealth of *node*.
 
-    def __init__(self, client: Client, node: str, hook: Path | None = None) -> None:
+    *cleared* learns which devices were reset or passed their checks, *fenced* which are not to be
+    handed out now.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        node: str,
+        hook: Path | None = None,
+        cleared: Callable[[set[str]], None] = lambda _: None,
+        fenced: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> None:
         self._client, self._node, self._hook = client, node, hook
+        self._cleared, self._fenced = cleared, fenced
         self._health: Informer[NodeHealth] = Informer(
             client, NODE_HEALTHS, field_selector=f"metadata.name={node}"
         )
@@ -49,7 +62,7 @@ class ReturnPart:
     async def run(self) -> None:
         """Act until cancelled."""
         following = asyncio.ensure_future(self._health.run())
-        end = self._health.subscribe(lambda _: self._due.set())
+        end = self._health.subscribe(self._changed)
         try:
             while True:
                 self._due.clear()
@@ -66,6 +79,10 @@ class ReturnPart:
             following.cancel()
             end()
 
+    def _changed(self, change: Change[NodeHealth]) -> None:
+        self._fenced(change.new.status.fenced if change.new is not None else ())
+        self._due.set()
+
     async def _act(self) -> None:
         health = self._health.get("", self._node)
         if health is None:
@@ -73,6 +90,7 @@ class ReturnPart:
         wanted, done = health.status.reset, health.spec.reset
         if wanted is not None and (done is None or done.asked != wanted.asked):
             failed = await self._reset(wanted)
+            self._cleared(set(wanted.devices) - failed.keys())
             await self._write(lambda there: after_reset(there, wanted, failed))
             return
         asked, checked = health.status.asked, health.spec.checked
@@ -81,6 +99,7 @@ class ReturnPart:
             for one in found:
                 log.info("check %s %s: %s: %s", one.name, one.device, one.state, one.evidence)
             answer = Checked(asked=asked, results=found)
+            self._cleared(sound(found))
             await self._write(lambda there: after_checks(there, answer, show(time.time())))
 
     async def _check(self, names: Sequence[str]) -> list[CheckResult]:
@@ -145,6 +164,12 @@ def after_reset(there: NodeHealth, wanted: Reset, failed: dict[str, str]) -> dic
         asked=wanted.asked, failed=[f"{one or 'the node'}: {why}" for one, why in failed.items()]
     )
     return {"findings": to_builtins(kept), "reset": {**to_builtins(told), "failed": told.failed}}
+
+
+def sound(results: Sequence[CheckResult]) -> set[str]:
+    """Return the devices that passed a check of their own and failed none."""
+    failed = {one.device for one in results if one.state == "failed"}
+    return {one.device for one in results if one.state == "ok" and one.device} - failed
 
 
 def after_checks(there: NodeHealth, answer: Checked, now: str) -> dict[str, Any]:

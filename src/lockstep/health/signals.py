@@ -33,9 +33,6 @@ _WANTED: Final = frozenset(
         "roce_slow_restart",
     }
 )
-_MANAGER: Final = "nv-fabricmana"
-"""As much of the process' name as the kernel keeps."""
-
 Readings = Mapping[str, Mapping[str, float]]
 """Values by device; the node itself has an empty name."""
 
@@ -62,12 +59,6 @@ def descriptors(root: Path = ROOT) -> dict[str, float]:
         return {"files_used": float(used), "files_max": float(most)}
     except (OSError, ValueError):
         return {}
-
-
-def fabric_manager(root: Path = ROOT) -> dict[str, float]:
-    """Return whether NVIDIA's fabric manager runs."""
-    names = (_text(place / "comm") for place in (root / "proc").glob("[0-9]*"))
-    return {"fabric_manager": float(any(name.startswith(_MANAGER) for name in names))}
 
 
 def _number(path: Path) -> float | None:
@@ -103,11 +94,13 @@ class SignalsPart:
         """Look until cancelled."""
         while True:
             pending: dict[Key, Finding] = {}
-            for one in self.look(await asyncio.to_thread(self._readings), time.monotonic()):
+            readings = await asyncio.to_thread(self._readings)
+            for one in self.look(readings, time.monotonic()):
                 log.warning("%s: %s", one.cause, one.evidence)
                 added(pending, one)
-            if pending:
-                await self._write(list(pending.values()))
+            over = self.over(readings)
+            if pending or over:
+                await self._write(list(pending.values()), over)
             await asyncio.sleep(EVERY)
 
     def look(self, readings: Readings, now: float) -> Iterable[Finding]:
@@ -122,10 +115,19 @@ class SignalsPart:
                     self._missing.add(name)
                     log.warning("%s cannot be read: its faults are not seen there", name)
 
-    async def _write(self, found: list[Finding]) -> None:
+    def over(self, readings: Readings) -> frozenset[Key]:
+        """Return the findings that the devices now show to be over, by cause and device."""
+        found = {
+            (cause, device)
+            for device, values in readings.items()
+            for cause in self._watched.setdefault(device, Watched(device)).over(values)
+        }
+        return frozenset(found)
+
+    async def _write(self, found: list[Finding], over: frozenset[Key]) -> None:
         while True:
             try:
-                await add(self._client, self._node, found)
+                await add(self._client, self._node, found, over=over)
             except Conflict:
                 continue
             except ApiError as error:

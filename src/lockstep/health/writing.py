@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from lockstep.api.core import NODES
 from lockstep.api.node_health import NODE_HEALTHS, Finding, NodeHealth
 from lockstep.api.timestamp import show
 from lockstep.api.wire import to_builtins
-from lockstep.health.core.findings import merged
+from lockstep.health.core.findings import Key, key, merged
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, NotFound
 
@@ -36,17 +36,26 @@ async def load(client: Client, node: str) -> NodeHealth:
     return await client.get(NODE_HEALTHS, node)
 
 
-async def add(client: Client, node: str, fresh: Iterable[Finding], read: str | None = None) -> None:
+async def add(
+    client: Client,
+    node: str,
+    fresh: Iterable[Finding],
+    read: str | None = None,
+    over: Collection[Key] = (),
+) -> None:
     """Add *fresh* findings, and up to where the log was *read* if that is told, in one write.
+
+    Findings that are *over* are taken away, by cause and device.
 
     What others changed meanwhile stays: the write is for the version that was read alone.
 
     Raises:
-        Conflict: when somebody else wrote first; call again.
+        Conflict: when another client wrote first; call again.
         ApiError: when the server cannot be used now.
     """
     there = await load(client, node)
-    findings = merged(there.spec.findings, fresh, show(time.time()))
+    kept = [one for one in there.spec.findings if key(one) not in over]
+    findings = merged(kept, fresh, show(time.time()))
     await put(client, there, findings, there.spec.read if read is None else read)
 
 

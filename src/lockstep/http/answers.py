@@ -119,7 +119,8 @@ class AnswerReader:
         if not self.status and self._count > HEAD_LIMIT:
             raise ProtocolError("the head of an answer is too long")
         if self.complete:
-            # It refers back to its reader, and both would stay until somebody looks for cycles.
+            # It refers back to its reader, and both would stay until the garbage collector looks
+            # for cycles.
             self._parser = None
         pieces, self._body = self._body, []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -128,7 +129,9 @@ class AnswerReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._fault = self._fault or "the server changes to a protocol that nobody asked for"
+            self._fault = (
+                self._fault or "the server changes to a protocol that the client did not ask for"
+            )
         except httptools.HttpParserError as error:
             self._fault = self._fault or f"this is no answer in HTTP/1.1: {error}"
         if self._fault:
@@ -151,7 +154,7 @@ class AnswerReader:
         self._values = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer, which nobody asks for."""
+        """Take a header; a trailer counts for the size alone."""
         self._length += len(name) + len(value)
         if self._length > HEAD_LIMIT:
             self._fault = self._fault or "the head of an answer is too long"
@@ -168,7 +171,7 @@ class AnswerReader:
         if version not in ("1.1", "1.0"):
             self._fault = f"this is no answer in HTTP/1.1 but HTTP {version}"
         elif status == 101:
-            self._fault = "the server changes to a protocol that nobody asked for"
+            self._fault = "the server changes to a protocol that the client did not ask for"
         elif not 100 <= status < 600:
             self._fault = f"{status} is no status"
         elif values.get("transfer-encoding", "chunked").lower() != "chunked":

@@ -25,7 +25,7 @@ class Connections:
     """The open connections of a server.
 
     Those over which no credential came yet are few: when there are too many, the oldest of them
-    goes, so that somebody who opens connections and says nothing keeps nobody else out.
+    goes, so that a client that opens connections and says nothing keeps no other client out.
     """
 
     def __init__(self, *, most: int = 8192, per_peer: int = 6144, strangers: int = 512) -> None:

@@ -31,6 +31,8 @@ class Peer:
     """The verified client certificate, as ``ssl.SSLSocket.getpeercert`` gives it."""
     known: bool = False
     """Whether a credential that is accepted came over the connection."""
+    ends: tuple[Any, Any] = (None, None)
+    """The socket addresses of the other end and of this one."""
 
 
 class Request:
@@ -75,10 +77,6 @@ class Request:
         if self._query is None:
             self._query = read_query(self.raw_query) if self.raw_query else {}
         return self._query
-
-    def flag(self, name: str) -> bool:
-        """Return whether a boolean query parameter is set, as Kubernetes reads them."""
-        return self.query.get(name, "false").lower() not in ("", "false", "0", "f")
 
 
 @dataclass(slots=True)

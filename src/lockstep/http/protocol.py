@@ -10,7 +10,7 @@ from typing import cast
 
 from lockstep.http.connections import Connections
 from lockstep.http.message import Peer, Request, Response, Stream
-from lockstep.http.requests import BadRequest, Head, RequestReader
+from lockstep.http.requests import ORDINARY, BadRequest, Bounds, Head, RequestReader
 from lockstep.http.tunnel import Tunnel
 
 logger = logging.getLogger(__name__)
@@ -41,13 +41,18 @@ class HttpProtocol(asyncio.Protocol):
     """
 
     def __init__(
-        self, handler: Handler, connections: Connections, admit: Admit | None = None
+        self,
+        handler: Handler,
+        connections: Connections,
+        admit: Admit | None = None,
+        bounds: Bounds = ORDINARY,
     ) -> None:
         self._handler = handler
+        self._once = bounds.once
         self._admit = admit
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._reader = RequestReader(self._begin)
+        self._reader = RequestReader(self._begin, bounds)
         self._refusal: BadRequest | None = None
         self._head: Head | None = None
         """The head of the request that is being handled."""
@@ -55,11 +60,15 @@ class HttpProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._peer = Peer()
         self._streaming = False
+        self._expected = False
+        """Whether the client waits for a word before it sends the body that comes next."""
         self._tunnel: Tunnel | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._lost = False
         self._writable: asyncio.Future[None] | None = None
         self._patience: asyncio.TimerHandle | None = None
+        self._limit: asyncio.TimerHandle | None = None
+        """Ends a connection that is to last for one answer."""
         self._awaits = ""
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """Done once the connection is gone."""
@@ -70,13 +79,15 @@ class HttpProtocol(asyncio.Protocol):
         address = transport.get_extra_info("peername")
         ssl_object = transport.get_extra_info("ssl_object")
         certificate = ssl_object.getpeercert() if ssl_object else None
-        self._peer = Peer(str(address[0]) if address else "", certificate, known=bool(certificate))
-        known = self._peer.known
+        known, ends = bool(certificate), (address, transport.get_extra_info("sockname"))
+        self._peer = Peer(str(address[0]) if address else "", certificate, known, ends)
         if not self._connections.add(self, self._peer.address, known=known):
             self._refusal = BadRequest(503, "too many connections")
             self._refuse(self._refusal)
             return
         self._wait("head")
+        if self._once:
+            self._limit = self._loop.call_later(HEAD_SECONDS, self._transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop a stream; a write under way is finished, for it may be durable already."""
@@ -86,6 +97,8 @@ class HttpProtocol(asyncio.Protocol):
         self._connections.remove(self)
         self.resume_writing()
         self._stop_waiting()
+        if self._limit is not None:
+            self._limit.cancel()
         self._reader.close()
         if self._streaming and self._task:
             self._task.cancel()
@@ -112,7 +125,12 @@ class HttpProtocol(asyncio.Protocol):
             refused = self._admit(request)
             if refused is not None:
                 raise BadRequest(refused.status, "", refused)
-        if head.headers.get("expect", "").lower() == "100-continue" and self._task is None:
+        self._expected = head.headers.get("expect", "").lower() == "100-continue"
+
+    def _let_come(self) -> None:
+        """Have the client send the body it waits with; after the answer to the request before."""
+        if self._expected:
+            self._expected = False
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _advance(self) -> None:
@@ -125,6 +143,7 @@ class HttpProtocol(asyncio.Protocol):
         elif self._refusal is not None:
             self._refuse(self._refusal)
         elif self._reader.head is not None:
+            self._let_come()
             self._wait("body")
         elif self._reader.began:
             self._wait("head")
@@ -134,7 +153,7 @@ class HttpProtocol(asyncio.Protocol):
         keep = False
         try:
             response = await self._handler(request)
-            keep = head.keep_alive and not self._reader.rest
+            keep = head.keep_alive and not self._reader.rest and not self._once
             if isinstance(response, Tunnel):
                 keep = False
                 await self._carry(response)

@@ -19,6 +19,21 @@ _ONCE: Final = frozenset({"host", "content-length", "transfer-encoding", "author
 _names: dict[bytes, str] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a server takes over one connection."""
+
+    head: int = MAX_HEAD
+    """Most bytes of a request line with its headers."""
+    body: int = MAX_BODY
+    """Most bytes of a body."""
+    once: bool = False
+    """Whether a connection ends with its first answer."""
+
+
+ORDINARY: Final = Bounds()
+
+
 class BadRequest(Exception):
     """A request that is refused before it is whole; the connection ends with the answer."""
 
@@ -57,11 +72,9 @@ class RequestReader:
     *begin* is called with each head before its body comes, and may refuse it.
     """
 
-    def __init__(
-        self, begin: Begin | None = None, *, max_head: int = MAX_HEAD, max_body: int = MAX_BODY
-    ) -> None:
+    def __init__(self, begin: Begin | None = None, bounds: Bounds = ORDINARY) -> None:
         self.ready: deque[Received] = deque()
-        """Whole requests that nobody has taken yet."""
+        """Whole requests that were not taken yet."""
         self.rest = bytearray()
         """What came after a request to change to another protocol."""
         self.head: Head | None = None
@@ -69,7 +82,7 @@ class RequestReader:
         self.began = False
         """Whether a request is there in part."""
         self._begin = begin
-        self._max_head, self._max_body = max_head, max_body
+        self._max_head, self._max_body = bounds.head, bounds.body
         self._upgraded = False
         self._refusal: BadRequest | None = None
         self._url = b""
@@ -131,7 +144,7 @@ class RequestReader:
         self._measure(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer, which nobody asks for."""
+        """Take a header; a trailer counts for the size alone."""
         self._measure(len(name) + len(value) + 4)
         if self.head is not None or self._refusal is not None:
             return

@@ -11,6 +11,7 @@ from pathlib import Path
 from lockstep.http.connections import Connections
 from lockstep.http.message import Request, Response
 from lockstep.http.protocol import HEAD_SECONDS, Admit, Handler, HttpProtocol
+from lockstep.http.requests import ORDINARY, Bounds
 
 _DRAIN_SECONDS = 5.0
 _MOST = 8192
@@ -25,7 +26,7 @@ def tls_context(certificate: Path, key: Path, ca: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key)
     context.load_verify_locations(ca)
-    # Others than clients with certificates come with tokens; nobody is served without either.
+    # Clients without certificates come with tokens; a client with neither is not served.
     context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -45,27 +46,34 @@ def _room() -> int:
 
 
 class HttpServer:
-    """Accepts connections and answers their requests, over TLS alone."""
+    """Accepts connections and answers their requests: over TLS where there is a *context*.
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    It has *most* connections at a time; without, as many as the process may have files.
+    """
+
+    def __init__(
+        self, context: ssl.SSLContext | None = None, bounds: Bounds = ORDINARY, most: int = 0
+    ) -> None:
         self._context = context
+        self._bounds = bounds
         self._handler: Handler = _starting
         self._admit: Admit | None = None
-        room = _room()
-        self._connections = Connections(
-            most=room, per_peer=room * 3 // 4, strangers=min(_STRANGERS, room // 4)
-        )
+        room = most or _room()
+        per_peer, strangers = room * 3 // 4, min(_STRANGERS, room // 4)
+        if most:
+            per_peer = strangers = most
+        self._connections = Connections(most=room, per_peer=per_peer, strangers=strangers)
         self._server: asyncio.Server | None = None
 
-    async def bind(self, host: str, port: int) -> int:
+    async def bind(self, host: str | None, port: int) -> int:
         """Listen, and return the port; until :meth:`serve`, requests are told to come later."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: HttpProtocol(self._handler, self._connections, self._admit),
+            lambda: HttpProtocol(self._handler, self._connections, self._admit, self._bounds),
             host,
             port,
             ssl=self._context,
-            ssl_handshake_timeout=HEAD_SECONDS,
+            ssl_handshake_timeout=HEAD_SECONDS if self._context else None,
             backlog=1024,
             reuse_address=True,
         )

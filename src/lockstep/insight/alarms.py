@@ -11,7 +11,7 @@ _POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
 _JOB: Final = "{{ $labels.namespace }}/{{ $labels.lockstep_job }}"
 _BUDGET: Final = "{{ $labels.kind }} {{ $labels.name }}"
 _SEEN: Final = "DCGM_FI_DEV_FB_USED"
-"""What the agent says of every card, whatever its kind and mode."""
+"""What the agent says of every card, of any kind and in any mode."""
 
 ALARMS: Final = (
     Alarm(

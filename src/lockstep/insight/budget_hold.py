@@ -10,9 +10,9 @@ from lockstep.api.names import CREATOR_ANNOTATION, HELD_ANNOTATION
 from lockstep.insight.budget_watch import SECONDS, BudgetWatch
 from lockstep.insight.cost.budgets import HELD_BY, held
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
 from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.informer import Informer
+from lockstep.runtime.controller import Key
 
 SOON: Final = 0.5
 

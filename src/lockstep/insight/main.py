@@ -17,15 +17,17 @@ from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
+from lockstep.api.usage_query import USAGE_QUERIES
 from lockstep.insight.budget_hold import BudgetHold
 from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.history import days
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
 from lockstep.insight.metrics import AdviceMetrics
+from lockstep.insight.usage_answers import UsageAnswers
 from lockstep.insight.waiting import WaitingMetrics
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 
 def add_advice(manager: Manager) -> None:
@@ -73,6 +75,9 @@ def add_history(manager: Manager, records: Path | None, closed: Path | None = No
     manager.add_task(budgets.watch)
     hold = BudgetHold(manager.client, gangs, budgets)
     manager.add(Controller("budget", hold.reconcile, workers=2).follow(gangs))
+    queries = manager.informer(USAGE_QUERIES)
+    answers = UsageAnswers(manager.client, queries, lists, teams, store)
+    manager.add(Controller("usage-queries", answers.reconcile, workers=1).follow(queries))
 
 
 async def _close_days(store: Store, folder: Path) -> None:

@@ -14,7 +14,7 @@ from lockstep.api.names import ARRAY_LABEL
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import failures
-from lockstep.jobs.world import Decision, Seen
+from lockstep.jobs.job_state import Decision, Seen
 
 
 def held_back(seen: Seen, status: TrainingJobStatus, now: float) -> Decision | None:

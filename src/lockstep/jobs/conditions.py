@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,8 +10,9 @@ from msgspec import structs
 
 from lockstep.api import timestamp
 from lockstep.api.meta import Condition
-from lockstep.api.training import TrainingJobStatus
-from lockstep.jobs.world import Note
+from lockstep.api.roles import without_command
+from lockstep.api.training import TrainingJob, TrainingJobStatus
+from lockstep.runtime.actions import Note
 
 CREATED: Final = "Created"
 PLACED: Final = "Placed"
@@ -104,6 +106,8 @@ def drop(status: TrainingJobStatus, type_: str) -> TrainingJobStatus:
     return structs.replace(status, conditions=[c for c in status.conditions if c.type != type_])
 
 
+OF_PODS: Final = ("PermanentError", "FailureRule", "RestartsUsedUp", "SameErrorTwice")
+"""Reasons of a job's failure that follow from the end of a pod or a rank."""
 _TOLD: Final = {
     PLACED: False,
     RUNNING: False,
@@ -117,11 +121,22 @@ _TOLD: Final = {
 }
 
 
+def unlaunched(job: TrainingJob) -> Iterator[Note]:
+    """Yield, when the job is seen for the first time, why it has no launchers."""
+    if job.status.queued_at is None and (roles := without_command(job)):
+        text = (
+            f"no launcher holds the ranks, for the role {roles[0]} has no command: pods restart "
+            "together, and nothing is kept in memory (write the image's command into the "
+            "template, or launcher: None)"
+        )
+        yield Note("NoLauncher", text)
+
+
 def notes(old: TrainingJobStatus, new: TrainingJobStatus) -> tuple[Note, ...]:
     """Return the events that tell how *old* became *new*."""
     told: list[Note] = []
     if new.restarts > old.restarts and not holds(new, FAILED):
-        told.append(Note("Restarting", _failure(new), warning=True))
+        told.append(Note("Restarting", _judged(_failure(new), new), warning=True))
     elif new.attempt > old.attempt and not holds(new, SUSPENDED):
         restarting = find(new, RESTARTING)
         word = restarting.reason if restarting is not None else ""
@@ -131,12 +146,23 @@ def notes(old: TrainingJobStatus, new: TrainingJobStatus) -> tuple[Note, ...]:
     for type_, warning in _TOLD.items():
         condition = find(new, type_)
         if condition is not None and holds(new, type_) and not holds(old, type_):
-            told.append(Note(type_, condition.message, warning))
+            text = condition.message
+            if type_ == FAILED and condition.reason in OF_PODS:
+                text = _judged(text, new)
+            told.append(Note(type_, text, warning))
     created, before = find(new, CREATED), find(old, CREATED)
     refused = created is not None and created.status == "False" and created.message
     if created is not None and refused and (before is None or before.message != created.message):
         told.append(Note(created.reason, created.message, warning=True))
     return tuple(told)
+
+
+def _judged(text: str, status: TrainingJobStatus) -> str:
+    """Return *text* with the verdict on it, where there is one."""
+    found = status.diagnosis
+    if found is None or not found.confidence:
+        return text
+    return f"{text}; {found.class_}: {found.cause}"
 
 
 def _failure(status: TrainingJobStatus) -> str:

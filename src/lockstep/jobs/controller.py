@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, Final
 
 from msgspec import structs
@@ -29,42 +25,37 @@ from lockstep.api.core import (
     Secret,
 )
 from lockstep.api.gang import GANGS
-from lockstep.api.merge import difference
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.node_health import Finding, NodeHealth
+from lockstep.api.rendezvous import WORLD_SUFFIX
 from lockstep.api.resource import Resource
 from lockstep.api.roles import launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
-from lockstep.api.wire import to_builtins
-from lockstep.api.worlds import WORLD_SUFFIX
 from lockstep.health.core.diagnose import with_earlier
 from lockstep.health.core.lifecycle import is_lost
-from lockstep.jobs import awaited, ssh
+from lockstep.jobs import awaited
 from lockstep.jobs import conditions as cond
 from lockstep.jobs.decide import decide
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX, logs_in
 from lockstep.jobs.hearing import SILENT_AFTER, Hearing
+from lockstep.jobs.job_state import Decision, Seen
 from lockstep.jobs.launcher_objects import RIGHTS_SUFFIX
 from lockstep.jobs.leaving_nodes import notice_of
 from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import owns
-from lockstep.jobs.world import Action, Change, Create, Decision, Delete, Seen
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
-from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
-from lockstep.kube.events import Recorder
+from lockstep.kube.errors import NotFound
 from lockstep.kube.informer import Informer
+from lockstep.runtime.actions import Action
+from lockstep.runtime.controller import Key
+from lockstep.runtime.execution import execute, execute_all
+from lockstep.runtime.own_image import own_image
+from lockstep.runtime.reconciler import Writer
+from lockstep.runtime.status import write_status
 
 log = logging.getLogger(__name__)
 
-LAUNCHER_IMAGE: Final = "LOCKSTEP_LAUNCHER_IMAGE"
-"""Variable with the image that brings the launcher into pods; on clusters it is Lockstep's own."""
-_AT_ONCE: Final = 32
-"""Requests for one job under way at the same time."""
 _CATCH_UP: Final = 0.05
-_REFUSALS: Final = frozenset({400, 403, 405, 413, 422})
-"""Answers that say that the object is at fault, and not the moment."""
 _SILENT_AFTER: Final = 5.0
 """Seconds a placed pod may take to start before its events are read."""
 
@@ -90,9 +81,8 @@ class JobController:
     more request, or some seconds until a silent launcher is noticed.
     """
 
-    client: Client
+    writer: Writer
     caches: Caches
-    recorder: Recorder
     clock: Callable[[], float] = time.time
     _refusals: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _replaced: dict[Key, str] = field(default_factory=dict)
@@ -115,10 +105,7 @@ class JobController:
         decision = self._with_earlier(job, decide(seen, self.clock()))
         if not await self._holds(seen, decision):
             return _CATCH_UP
-        try:
-            await self._write_status(job, decision)
-        except (Conflict, NotFound):
-            return _CATCH_UP
+        await self._write_status(job, decision)
         refusals = await self._carry_out(job, decision.actions)
         if refusals != self._refusals.get(key, ()):
             self._refusals[key] = refusals
@@ -171,8 +158,8 @@ class JobController:
             findings=self._findings(namespace, name),
             binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
             awaited=awaited.others(self.caches.jobs, job),
-            authority=(self.client.config.ca or b"").decode(),
-            launcher_image=os.environ.get(LAUNCHER_IMAGE, ""),
+            authority=(self.writer.client.config.ca or b"").decode(),
+            launcher_image=own_image(),
         )
         placed = cond.since(job.status, cond.PLACED, True)
         if placed is None or self.clock() - placed < _SILENT_AFTER:
@@ -224,7 +211,7 @@ class JobController:
         if not logs_in(job, FRAMEWORKS[job.spec.framework]):
             return None
         try:
-            return await self.client.get(
+            return await self.writer.client.get(
                 SECRETS, job.metadata.name + SSH_SUFFIX, job.metadata.namespace
             )
         except NotFound:
@@ -234,7 +221,7 @@ class JobController:
         """Return the latest warning about pods whose own status does not say why they wait."""
         found: dict[str, str] = {}
         for pod in pods:
-            events = await self.client.list(
+            events = await self.writer.client.list(
                 EVENTS,
                 pod.metadata.namespace,
                 field_selector=f"involvedObject.uid={pod.metadata.uid},type=Warning",
@@ -252,7 +239,7 @@ class JobController:
         namespace = seen.job.metadata.namespace
         for name in decision.absent:
             try:
-                pod = await self.client.get(PODS, name, namespace)
+                pod = await self.writer.client.get(PODS, name, namespace)
             except NotFound:
                 continue
             if owns(seen.job, pod.metadata):
@@ -260,111 +247,27 @@ class JobController:
         if not decision.absent or seen.gang is None:
             return True
         try:
-            gang = await self.client.get(GANGS, seen.gang.metadata.name, namespace)
+            gang = await self.writer.client.get(GANGS, seen.gang.metadata.name, namespace)
         except NotFound:
             return True
         return gang.status.preempted == seen.gang.status.preempted
 
     async def _write_status(self, job: TrainingJob, decision: Decision) -> None:
-        patch = difference(to_builtins(job.status), to_builtins(decision.status))
-        if not patch:
-            return
-        meta = job.metadata
-        body = {
-            "metadata": {"resourceVersion": meta.resource_version},
-            "status": {**patch, "phase": decision.status.phase},
-        }
-        new = await self.client.patch(
-            TRAINING_JOBS, meta.name, body, meta.namespace, subresource="status"
+        client, meta = self.writer.client, job.metadata
+        new = await write_status(
+            client, TRAINING_JOBS, job, decision.status, phase=decision.status.phase
         )
+        if new is None:
+            return
         if new.metadata.resource_version != meta.resource_version:
             self._replaced[(meta.namespace, meta.name)] = meta.resource_version
         for note in decision.notes:
-            self.recorder.event(
-                job, "Warning" if note.warning else "Normal", note.reason, note.message
-            )
+            self.writer.tell(TRAINING_JOBS, job, note)
 
     async def _carry_out(self, job: TrainingJob, actions: Iterable[Action]) -> tuple[str, ...]:
         """Carry out *actions*; return what the server refused, as sentences."""
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def one(action: Action) -> str | None:
-            async with gate:
-                return await self._try(job, action)
-
-        # What is alike is done side by side (all deletions of pods, then all creations), but
-        # only after the first was accepted: a server that refuses one would refuse all.
-        for _, group in groupby(actions, key=lambda a: (type(a), a.resource.kind)):
-            first, *rest = group
-            if refusal := await one(first):
-                return (refusal,)
-            answers = await asyncio.gather(*(one(a) for a in rest), return_exceptions=True)
-            for answer in answers:
-                if isinstance(answer, BaseException):
-                    raise answer
-            if refused := tuple(answer for answer in answers if isinstance(answer, str)):
-                return refused
-        return ()
-
-    async def _try(self, job: TrainingJob, action: Action) -> str | None:
-        """Carry out *action*; return why the server will not have it, if so."""
-        try:
-            if isinstance(action, Create):
-                return await self._create(job, action)
-            if isinstance(action, Delete):
-                await self._delete(job, action)
-            else:
-                await self._change(job, action)
-        except Conflict:
-            if isinstance(action, Change):
-                # What it was to say is not said yet, and no event need come of it.
-                raise
-            # Replaced meanwhile: the next look at the world says what to do.
-            return None
-        except NotFound as error:
-            return _refused(action, error) if isinstance(action, Create) else None
-        except ApiError as error:
-            if error.status not in _REFUSALS:
-                raise
-            return _refused(action, error)
-        return None
-
-    async def _create(self, job: TrainingJob, action: Create) -> str | None:
-        body = action.body
-        if action.with_ssh_keys:
-            body = {**body, "stringData": {**body["stringData"], **ssh.keys()}}
-        if action.fresh:
-            body = {**body, "stringData": {action.fresh: secrets.token_hex(32)}}
-        name, namespace = body["metadata"]["name"], job.metadata.namespace
-        try:
-            await self.client.create(action.resource, body, namespace)
-        except AlreadyExists:
-            there = await self.client.get(action.resource, name, namespace)
-            if not owns(job, there.metadata):
-                kind = action.resource.kind
-                return f"{kind} {name} exists already and belongs to something else"
-        return None
-
-    async def _delete(self, job: TrainingJob, action: Delete) -> None:
-        await self.client.delete(
-            action.resource,
-            action.name,
-            job.metadata.namespace,
-            uid=action.uid,
-            grace_seconds=0 if action.force else action.grace,
-            propagation="Background",
+        meta, client = job.metadata, self.writer.client
+        refusals = await execute_all(
+            actions, lambda one: execute(client, one, meta.namespace, owner=meta.uid)
         )
-
-    async def _change(self, job: TrainingJob, action: Change) -> None:
-        await self.client.patch(
-            action.resource,
-            action.name,
-            action.patch,
-            job.metadata.namespace,
-            subresource=action.subresource,
-        )
-
-
-def _refused(action: Action, error: ApiError) -> str:
-    name = action.body["metadata"]["name"] if isinstance(action, Create) else action.name
-    return f"{action.resource.kind} {name} was refused: {error.message}"
+        return tuple(str(refusal) for refusal in refusals)

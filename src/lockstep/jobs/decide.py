@@ -13,10 +13,10 @@ from typing import Final
 from msgspec import structs
 
 from lockstep.api import checkpoint, duration, timestamp
-from lockstep.api.roles import launched, place, without_command
+from lockstep.api.rendezvous import Report
+from lockstep.api.roles import launched, place
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
-from lockstep.api.worlds import Report
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import (
     diagnosis,
@@ -25,6 +25,7 @@ from lockstep.jobs import (
     gathering,
     goodput,
     hanging,
+    history,
     leaving_nodes,
     ranks,
     seating,
@@ -34,11 +35,11 @@ from lockstep.jobs import (
 from lockstep.jobs.awaited import held_back
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import Framework, Member
+from lockstep.jobs.job_state import Decision, Seen
 from lockstep.jobs.progress import observe
 from lockstep.jobs.reasons import unstarted
 from lockstep.jobs.roster import Roster, counts, finished, is_ready, owns, read
 from lockstep.jobs.validate import problems
-from lockstep.jobs.world import Decision, Note, Seen
 
 TERMINAL: Final = ("Succeeded", "Failed")
 RETRY_REFUSED: Final = 5.0
@@ -48,7 +49,12 @@ LOOK_AGAIN: Final = 10.0
 
 
 def decide(seen: Seen, now: float) -> Decision:
-    """Return what to do about *seen*'s job at the Unix time *now*."""
+    """Return what to do about *seen*'s job at the Unix time *now*, with its history up to then."""
+    found = _decide(seen, now)
+    return replace(found, status=history.follow(seen, found.status, now))
+
+
+def _decide(seen: Seen, now: float) -> Decision:
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
         return Decision(_deleting(seen))
@@ -83,44 +89,13 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
     told = gathering.reports(seen, roster)
     status = structs.replace(status, replicated=gathering.replicated(roster, told, status))
     status = _durable(status, gathering.saved_at(roster, told))
-    status = storage.held(seen, status, now)
-    spares = seating.ready(roster.standing, told, status)
-    found: list[failures.Failure] = []
-    if _succeeded(framework, job, roster):
-        status = failures.succeed(_counted(roster, status), now)
-    elif found := [
-        *failures.find(roster, status, _preempted(seen), _silent(seen, told)),
-        *_leaving(seen, status, roster, told, spares),
-    ]:
-        status = goodput.forgiven(_counted(roster, status), told)
-        status = failures.judge(job, framework, status, found, now, spares=spares)
-        status = diagnosis.of_pods(seen, status, roster, found, now)
-    elif ended := ranks.lost(told, status.generation):
-        gone = storage.away(seen, now)
-        forgiven = goodput.forgiven(status, told)
-        status = (
-            storage.wait(forgiven, gone, ranks.words(ended), now)
-            if gone
-            else ranks.judge(job, forgiven, ended, told, now)
-        )
-        status = diagnosis.of_ranks(seen, status, roster, told, now)
-    elif failures.resized(job, roster):
-        status = failures.anew(status, "Resized", "the job's size has changed", now)
-    elif failures.restart_asked(job, roster):
-        status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
-    elif hanging.judged(seen, status):
-        status = hanging.judge(seen, status, roster, told, now)
-    elif regrouped := _other_seats(seen, status, roster, told, now):
-        status = failures.regroup(regrouped)
-    else:
-        status = watching.judge(seen, status, roster, told, now)
-    if status.generation != job.status.generation:
-        status = goodput.reached(status, told)
+    status = storage.held(seen, goodput.counted(seen, status, told), now)
+    status, found = _judged(seen, framework, status, roster, told, now=now)
+    if status.generation != job.status.generation or status.phase in TERMINAL:
+        status = goodput.reached(status, told, max(1, job.status.generation))
     if status.phase not in TERMINAL:
         roster = read(job, seen.pods, status)
         status = _in_time(job, observe(_with(seen, status), roster, status, now), now)
-    now_for = "" if status.phase in TERMINAL else goodput.cause(seen, status, told)
-    status = goodput.follow(status, now_for, now)
     absent = tuple(f.name for f in found if not f.uid)
     if status.phase in TERMINAL:
         return replace(_concluded(seen, status, now), absent=absent)
@@ -130,19 +105,55 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         tuple(ensure.running(after, framework, roster, now)),
         absent,
         _again(after, roster, now),
-        (*cond.notes(job.status, status), *_unlaunched(job)),
+        (*cond.notes(job.status, status), *cond.unlaunched(job)),
     )
 
 
-def _unlaunched(job: TrainingJob) -> Iterator[Note]:
-    """Yield, when the job is seen for the first time, why it has no launchers."""
-    if job.status.queued_at is None and (roles := without_command(job)):
-        text = (
-            f"no launcher holds the ranks, for the role {roles[0]} has no command: pods restart "
-            "together, and nothing is kept in memory (write the image's command into the "
-            "template, or launcher: None)"
+def _judged(
+    seen: Seen,
+    framework: Framework,
+    status: TrainingJobStatus,
+    roster: Roster,
+    told: Mapping[str, Report],
+    *,
+    now: float,
+) -> tuple[TrainingJobStatus, list[failures.Failure]]:
+    """Return the status after the first of these that holds, and the failures of pods.
+
+    The job has succeeded, a pod failed, a rank failed, its size changed, the user asks for a
+    restart, it hangs, or its ranks change seats.
+    """
+    job, spares = seen.job, seating.ready(roster.standing, told, status)
+    if _succeeded(framework, job, roster):
+        return failures.succeed(_counted(roster, status), now), []
+    if found := [
+        *failures.find(roster, status, _preempted(seen), _silent(seen, told)),
+        *_leaving(seen, status, roster, told, spares),
+    ]:
+        status = goodput.forgiven(_counted(roster, status), told)
+        status = failures.judge(job, framework, status, found, now, spares=spares)
+        return diagnosis.of_pods(seen, status, roster, found, now), found
+    if ended := ranks.lost(told, status.generation):
+        gone = storage.away(seen, now)
+        verdict = diagnosis.of_ranks(seen, status, roster, told, now)
+        forgiven = goodput.forgiven(verdict, told)
+        status = (
+            storage.wait(forgiven, gone, ranks.words(ended), now)
+            if gone
+            else ranks.judge(job, forgiven, ended, told, now)
         )
-        yield Note("NoLauncher", text)
+    elif failures.resized(job, roster):
+        status = failures.anew(status, "Resized", "the job's size has changed", now)
+    elif failures.restart_asked(job, roster):
+        status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
+    elif hanging.judged(seen, status):
+        status = hanging.judge(seen, status, roster, told, now)
+    elif regrouped := _other_seats(seen, status, roster, told, now):
+        status = failures.regroup(regrouped)
+    else:
+        status = diagnosis.of_waits(status, roster)
+        status = watching.judge(seen, status, roster, told, now)
+    return status, []
 
 
 def _other_seats(
@@ -276,6 +287,7 @@ def _invalid(
 
 def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
     own = [p for p in seen.pods if owns(seen.job, p.metadata)]
+    told = gathering.reports(seen, read(seen.job, seen.pods, status))
     if not cond.holds(status, cond.SUSPENDED):
         # The pods of now must not be taken for those of a resumed job.
         used = bool(own) or any(r.created for r in status.replica_statuses.values())
@@ -294,6 +306,7 @@ def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
         status = cond.put(
             status, cond.SUSPENDED, True, cond.Why("Suspended", "by spec.suspend"), now
         )
+        status = goodput.reached(status, told, seen.job.status.generation)
         status = cond.clear(status, cond.RUNNING, cond.Why("Suspended"), now)
         status = cond.clear(status, cond.RESTARTING, cond.Why("Suspended"), now)
         status = cond.drop(status, cond.PLACED)
@@ -301,7 +314,7 @@ def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
     text = (
         f"suspended; {left} {'pod is' if left == 1 else 'pods are'} ending" if left else "suspended"
     )
-    status = goodput.follow(structs.replace(status, message=text), "", now)
+    status = structs.replace(status, message=text)
     after = _with(seen, status)
     return Decision(
         status,
@@ -329,7 +342,7 @@ def _queued(seen: Seen, status: TrainingJobStatus, now: float) -> TrainingJobSta
 
 
 def _saved(job: TrainingJob, status: TrainingJobStatus, now: float) -> TrainingJobStatus:
-    """Return *status* with the last save, as far as anybody tells it in words that can be read."""
+    """Return *status* with the last save that launchers report in a form that can be read."""
     annotations, shown = job.metadata.annotations, status.last_checkpoint
     odd = checkpoint.unreadable(annotations, shown)
     if odd:

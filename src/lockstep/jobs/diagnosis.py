@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from signal import SIGKILL
 from typing import Final
 
 from msgspec import structs
@@ -11,14 +12,17 @@ from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.diagnosis import Diagnosis, Place
 from lockstep.api.node_health import Finding
+from lockstep.api.rendezvous import Ended, Report
 from lockstep.api.training import TrainingJobStatus
-from lockstep.api.worlds import Report
-from lockstep.health.core.diagnose import Line, diagnose, with_findings
+from lockstep.health.core.diagnose import diagnose, with_findings
 from lockstep.health.core.holding import holds
+from lockstep.health.core.lines import Line
 from lockstep.jobs.failures import Failure
+from lockstep.jobs.job_state import Seen
+from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import Roster, exits
-from lockstep.jobs.world import Seen
 
+NOT_STARTED: Final = " has not started: "
 RECENT: Final = 120.0
 """Seconds for which a fault of a node may be why a rank on it failed."""
 
@@ -33,11 +37,26 @@ def of_ranks(
         if report.ended is not None and report.state == "Failed"
     }
     lines = [
-        Line(ended.line, _node(roster.current.get(name)), ended.rank, ended.at)
+        Line(text, _node(roster.current.get(name)), ended.rank, ended.at, killed=said_before)
         for name, ended in failed.items()
+        # How it ended comes last: its code or signal tells where its own words do not.
+        for text, said_before in (
+            (ended.line, ended.signal == SIGKILL),
+            (f"rank {ended.rank} {_exit(ended)}", False),
+        )
+        if text
     ]
-    verdict = with_findings(diagnose(lines), _findings(seen, roster, failed, now))
+    killed = any(ended.signal == SIGKILL for ended in failed.values())
+    verdict = with_findings(diagnose(lines), _findings(seen, roster, failed, now), killed)
     return structs.replace(status, diagnosis=verdict)
+
+
+def _exit(ended: Ended) -> str:
+    """Return how a rank ended, in the words that nodes use of pods."""
+    if not ended.signal:
+        return f"failed with exit code {ended.code}"
+    reason = ": OOMKilled" if ended.oom else ""
+    return f"failed with exit code {128 + ended.signal} (signal {ended.signal}){reason}"
 
 
 def of_pods(
@@ -53,11 +72,37 @@ def of_pods(
     lines: list[Line] = []
     for failure in failures:
         pod = roster.current.get(failure.name)
-        lines += [Line(line, _node(pod)) for line in _said(pod)] or [Line(failure.why, _node(pod))]
+        # How it ended comes last: its code or signal tells where its own words do not.
+        killed = failure.code == 128 + SIGKILL
+        lines += [Line(line, _node(pod), killed=killed) for line in _said(pod)]
+        lines.append(Line(_end(failure), _node(pod)))
     verdict = diagnose(lines) if taken is None else _disrupted(taken, roster)
     names = [failure.name for failure in failures]
-    verdict = with_findings(verdict, _findings(seen, roster, names, now))
+    killed = any(failure.code == 128 + SIGKILL for failure in failures)
+    verdict = with_findings(verdict, _findings(seen, roster, names, now), killed)
     return structs.replace(status, diagnosis=verdict)
+
+
+def of_waits(status: TrainingJobStatus, roster: Roster) -> TrainingJobStatus:
+    """Return *status* with the verdict on what keeps placed pods from starting, while it does."""
+    why = ((pod, waits(pod)) for pod in unstarted(list(roster.current.values())))
+    lines = [
+        Line(f"{pod.metadata.name}{NOT_STARTED}{said}", _node(pod)) for pod, said in why if said
+    ]
+    old, found = status.diagnosis, diagnose(lines)
+    mine = old is not None and any(NOT_STARTED in line for line in old.evidence)
+    if not lines:
+        return structs.replace(status, diagnosis=None) if mine else status
+    # A node says it with other words each time that it tries again.
+    if not found.confidence or (mine and old is not None and found.confidence <= old.confidence):
+        return status
+    return structs.replace(status, diagnosis=found)
+
+
+def _end(failure: Failure) -> str:
+    """Return how a pod ended, without the last words of one that was killed."""
+    end, _, _ = failure.why.partition("; it wrote last: ")
+    return end
 
 
 def _disrupted(taken: Failure, roster: Roster) -> Diagnosis:

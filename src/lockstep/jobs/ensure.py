@@ -16,9 +16,10 @@ from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs import launcher_objects, objects, ssh
 from lockstep.jobs.frameworks.base import Framework, logs_in
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.order import open_roles
 from lockstep.jobs.roster import Roster, finished, owns
-from lockstep.jobs.world import Action, Change, Create, Delete, Seen
+from lockstep.runtime.actions import Action, Change, Create, Delete
 
 FORCE_AFTER: Final = 120.0
 """Seconds past its grace after which a pod whose node does not answer is taken for ended."""
@@ -39,7 +40,7 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
         for name, pod in (*roster.current.items(), *roster.standing.items())
         if job.status.replacing.get(name) == pod.metadata.uid
     ]
-    # One that stands by is made again when it ends, whatever it ended of.
+    # One that stands by is made again when it ends, for any reason.
     replaced += [p for p in roster.standing.values() if finished(p) and p not in replaced]
     yield from removal(seen, [*roster.stale, *roster.surplus, *replaced], now)
     yield from _surroundings(seen, framework, roster, now)
@@ -109,13 +110,13 @@ def removal(seen: Seen, pods: Iterable[Pod], now: float) -> Iterator[Action]:
     for pod in pods:
         meta = pod.metadata
         if meta.name in seen.silent and pod.spec.node_name in seen.lost:
-            yield Delete(PODS, meta.name, meta.uid, force=True)
+            yield Delete(PODS, meta.name, meta.uid, grace=0)
         elif meta.deletion_timestamp is None:
             # A launcher that is silent saves nothing: its ranks need not be waited for.
             grace = _SILENT_GRACE if meta.name in seen.silent else None
             yield Delete(PODS, meta.name, meta.uid, grace=grace)
         elif now >= timestamp.parse(meta.deletion_timestamp) + FORCE_AFTER:
-            yield Delete(PODS, meta.name, meta.uid, force=True)
+            yield Delete(PODS, meta.name, meta.uid, grace=0)
 
 
 def _own(seen: Seen) -> list[Pod]:
@@ -188,7 +189,7 @@ def _place_in_line(seen: Seen, now: float) -> Iterator[Action]:
 def _secret(seen: Seen, files: dict[str, str]) -> Iterator[Action]:
     job, there = seen.job, seen.secret
     if there is None or not owns(job, there.metadata):
-        yield Create(SECRETS, objects.ssh_secret(job, files), with_ssh_keys=True)
+        yield Create(SECRETS, objects.ssh_secret(job, files), fill=ssh.keys)
         return
     wanted = {name: b64encode(text.encode()).decode() for name, text in files.items()}
     known = {name: there.data.get(name, "") for name in wanted}

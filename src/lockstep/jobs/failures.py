@@ -10,11 +10,12 @@ from typing import Final
 from msgspec import structs
 
 from lockstep.api import duration, timestamp
+from lockstep.api.backoff import Backoff
 from lockstep.api.core import Pod
 from lockstep.api.names import MEMORY, RESTART_ANNOTATION, SIZE_ANNOTATION
 from lockstep.api.roles import launched
 from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
-from lockstep.health.core.exits import PERMANENT_EXIT_CODES
+from lockstep.health.core.exits import PERMANENT_EXIT_CODES, last_line
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import seating
 from lockstep.jobs.frameworks.base import Framework, members, size
@@ -37,8 +38,7 @@ PREEMPTED: Final = "PreemptionByScheduler"
 
 STABLE_AFTER: Final = 600.0
 """Seconds of running after which a failure is the first in a row again."""
-_FIRST_DELAY: Final = 5.0
-_LONGEST_DELAY: Final = 300.0
+_RESTARTS: Final = Backoff(initial=5.0, cap=300.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,8 @@ def _of_failed(pod: Pod) -> Failure:
             return Failure(name, uid, f"{why}: {said}", True, at, end.exit_code)
         detail = detail or end.reason
         if detail not in ("", "Error", OUT_OF_MEMORY):
-            why += f": {detail}"
+            signal = end.signal or max(0, end.exit_code - 128)
+            why += last_line(0 if end.reason == OUT_OF_MEMORY else signal, detail)
         if len(pod.spec.containers) > 1:
             why += f" (container {container.name})"
         return Failure(name, uid, why, at=at, code=end.exit_code)
@@ -261,7 +262,7 @@ def backoff(failures_in_a_row: int) -> float:
     """Return the seconds to wait after so many failures; none after the first."""
     if failures_in_a_row <= 1:
         return 0.0
-    return min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(failures_in_a_row - 2, 30))
+    return _RESTARTS.ceiling(failures_in_a_row - 1)
 
 
 def anew(status: TrainingJobStatus, reason: str, why: str, now: float) -> TrainingJobStatus:

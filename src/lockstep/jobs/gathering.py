@@ -15,12 +15,12 @@ import msgspec
 from lockstep.api import timestamp
 from lockstep.api.core import ConfigMap, Lease
 from lockstep.api.names import REPORT_ANNOTATION
+from lockstep.api.rendezvous import LONGEST_REPORT, WORLD_KEY, Part, Report, Snapshot, World
 from lockstep.api.roles import processes
 from lockstep.api.training import TrainingJob, TrainingJobStatus
-from lockstep.api.worlds import LONGEST_REPORT, WORLD_KEY, Part, Report, Snapshot, World
 from lockstep.jobs.frameworks.base import Member, own_setting, port
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.roster import Roster, finished, owns
-from lockstep.jobs.world import Seen
 
 _STARTED: Final = ("Run", "Leave")
 _SOURCES: Final = 8

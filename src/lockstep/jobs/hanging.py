@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import structs
 
 from lockstep.api.rank_evidence import RankSeen
+from lockstep.api.rendezvous import Report
 from lockstep.api.roles import processes
 from lockstep.api.training import TrainingJobStatus
-from lockstep.api.worlds import Report
 from lockstep.health.core.hang import verdict
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import gathering
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.roster import Roster
-from lockstep.jobs.world import Seen
+
+PATIENCE: Final = 60.0
+"""Seconds without a step that an evaluation or a checkpoint may take, where no rank is to blame."""
+BLAMES: Final = 0.5
+"""Confidence from which on a verdict tells why ranks wait."""
 
 
 def judged(seen: Seen, status: TrainingJobStatus) -> bool:
@@ -41,8 +47,24 @@ def judge(
     if any(name not in reported for name in roster.wanted if name not in seen.silent):
         return status
     found = verdict(_ranks(roster, reported), _world(roster))
+    if found.confidence < BLAMES and now - _last_step(told, status.generation) < PATIENCE:
+        return status
     why = cond.Why("RanksWait", found.cause)
     return cond.put(structs.replace(status, diagnosis=found), cond.HANGING, True, why, now)
+
+
+def _last_step(told: Mapping[str, Report], generation: int) -> float:
+    """Return when a rank of *generation* that may hang ended its last step, Unix time; else 0."""
+    return max(
+        (
+            rank.at or 0.0
+            for report in told.values()
+            if report.generation == generation
+            for rank in report.ranks
+            if rank.suspect
+        ),
+        default=0.0,
+    )
 
 
 def _ranks(roster: Roster, reported: Mapping[str, Report]) -> dict[int, RankSeen]:

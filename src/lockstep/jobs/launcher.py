@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep.api import duration
 from lockstep.api.imageless import NO_IMAGE
+from lockstep.api.rendezvous import CA_KEY, WORLD_SUFFIX
 from lockstep.api.roles import launched
 from lockstep.api.training import TrainingJob
-from lockstep.api.worlds import CA_KEY, WORLD_SUFFIX
 
 Json = dict[str, Any]
 
@@ -76,18 +77,17 @@ def _bring(spec: Json, main: Json, image: str) -> None:
     main["volumeMounts"] = [*main.get("volumeMounts", []), {**mount, "readOnly": True}]
 
 
-def _saving(job: TrainingJob) -> list[Json]:
+def _saving(job: TrainingJob) -> Iterator[Json]:
     """Return what tells the launcher where to save, and how often."""
     saves = job.spec.checkpoint
     if saves is None or not saves.directory:
-        return []
+        return
     # Not by the name alone: a job that is submitted anew begins anew.
     place = f"{saves.directory.rstrip('/')}/{job.metadata.name}-{job.metadata.uid[:8]}"
-    found = [{"name": "LOCKSTEP_CHECKPOINTS", "value": place}]
+    yield {"name": "LOCKSTEP_CHECKPOINTS", "value": place}
     if saves.interval is not None:
         seconds = f"{duration.parse(saves.interval):g}"
-        found.append({"name": "LOCKSTEP_SAVE_SECONDS", "value": seconds})
-    return found
+        yield {"name": "LOCKSTEP_SAVE_SECONDS", "value": seconds}
 
 
 def _environment(job: TrainingJob) -> list[Json]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from lockstep.api.core import CONFIG_MAPS, LEASES, ROLE_BINDINGS, ROLES, SECRETS
+from lockstep.api.rendezvous import CA_KEY, WORLD_KEY, WORLD_SUFFIX, World
 from lockstep.api.roles import indices, launched, most, pod_name
 from lockstep.api.training import TrainingJob
-from lockstep.api.worlds import CA_KEY, WORLD_KEY, WORLD_SUFFIX, World
 from lockstep.jobs import gathering
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.launcher import KEY_SUFFIX
 from lockstep.jobs.objects import meta
 from lockstep.jobs.roster import Roster, owns
-from lockstep.jobs.world import Action, Change, Create, Seen
+from lockstep.runtime.actions import Action, Change, Create
 
 Json = dict[str, Any]
 
@@ -35,6 +37,10 @@ def surroundings(seen: Seen, roster: Roster, now: float) -> Iterator[Action]:
     yield from _world(seen, gathering.world(seen, roster, now))
 
 
+def _new_key() -> dict[str, str]:
+    return {"key": secrets.token_hex(32)}
+
+
 def _world(seen: Seen, wanted: World) -> Iterator[Action]:
     job, there = seen.job, seen.world
     data = {WORLD_KEY: msgspec.json.encode(wanted).decode()}
@@ -43,7 +49,7 @@ def _world(seen: Seen, wanted: World) -> Iterator[Action]:
     if there is None or not owns(job, there.metadata):
         # Before the world, so that the Secret need not be asked for where there is a world.
         name = job.metadata.name + KEY_SUFFIX
-        yield Create(SECRETS, _body(SECRETS, job, name, type="Opaque"), fresh="key")
+        yield Create(SECRETS, _body(SECRETS, job, name, type="Opaque"), fill=_new_key)
         yield Create(CONFIG_MAPS, _body(CONFIG_MAPS, job, name_of_world(job), data=data))
     elif any(there.data.get(key) != text for key, text in data.items()):
         # Against the version that was seen: a step of the world is never taken back.

@@ -11,7 +11,7 @@ from typing import Final
 
 from lockstep.api.core import Node
 from lockstep.api.names import RECLAIM_TAINT
-from lockstep.api.worlds import Report
+from lockstep.api.rendezvous import Report
 from lockstep.jobs.failures import Failure
 from lockstep.jobs.roster import Roster, leaving
 

@@ -27,9 +27,9 @@ from lockstep.jobs import awaited
 from lockstep.jobs.controller import Caches, JobController
 from lockstep.jobs.leaving_nodes import notice_of
 from lockstep.jobs.metrics import RankMetrics
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 NODE_INDEX: Final = "lockstep.dev/node"
 
@@ -47,7 +47,7 @@ def add_jobs(manager: Manager) -> None:
     }
     manager.metrics.registry.register(RankMetrics(jobs, leases))
     caches = Caches(jobs, pods, leases, manager.informer(NODE_HEALTHS), nodes, others)
-    shell = JobController(manager.client, caches, manager.recorder())
+    shell = JobController(manager.writer(), caches)
     controller = Controller("trainingjob", shell.reconcile, workers=4)
     controller.follow(jobs)
     controller.follow(jobs, lambda job: awaited.waiting_for(jobs, job))

@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 
 from lockstep.api.core import Lease
 from lockstep.api.names import JOB_LABEL
+from lockstep.api.rendezvous import RankFigures
 from lockstep.api.training import TrainingJob
-from lockstep.api.worlds import RankFigures
 from lockstep.jobs.gathering import report_in
 from lockstep.kube.informer import Informer
 

@@ -202,8 +202,3 @@ def _stated(rank: Rank, known: set[str]) -> Iterator[Setting]:
             doubt = "RDMA is off although HCAs were handed out"
         why = "for debugging; Lockstep never sets it" if name in DEBUG else "only you know"
         yield Setting(name, value, why, "the job", value, doubt)
-
-
-def contradictions(found: Sequence[Setting]) -> list[str]:
-    """Return what speaks against values that the user set."""
-    return [f"{one.name}={one.own}: {one.doubt}" for one in found if one.doubt]

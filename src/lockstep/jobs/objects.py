@@ -12,9 +12,8 @@ from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
 from lockstep.api.imageless import fill_in
-from lockstep.api.meta import ObjectMeta
+from lockstep.api.meta import ObjectMeta, owner_reference
 from lockstep.api.names import (
-    API_VERSION,
     ATTEMPT_LABEL,
     CREATOR_ANNOTATION,
     GANG_GROUP_LABEL,
@@ -33,9 +32,9 @@ from lockstep.api.names import (
 from lockstep.api.roles import group_of, launched, least, on_spot, processes, ranked
 from lockstep.api.simulated import send_to_simulated
 from lockstep.api.spot import SPOT_SUFFIX, keep
-from lockstep.api.training import Role, TrainingJob
+from lockstep.api.training import TRAINING_JOBS, Role, TrainingJob
 from lockstep.api.wire import to_builtins
-from lockstep.jobs import devices, failures, launcher, ssh
+from lockstep.jobs import code, devices, failures, launcher, ssh
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
     SSH_SUFFIX,
@@ -60,7 +59,6 @@ def pod(
 ) -> Json:
     """Return the pod of *member*, one of *everyone*, for the job's present attempt."""
     template = copy.deepcopy(member.role.template)
-    given = template.get("metadata") or {}
     spec = template["spec"]
     spec.setdefault("restartPolicy", "Never")
     spec["schedulerName"] = SCHEDULER_NAME
@@ -77,14 +75,19 @@ def pod(
     if job.spec.ssh and not framework.logs_in and not framework.ssh_files(job):
         ssh.mount(job, spec)
     variables = environment(job, framework, member, everyone)
-    identity = member.role.identity
     for container in spec["containers"]:
         merge_environment(container, variables, free=framework.free())
         # The end of the log of what failed outlives its pod, in the job's status and event.
         devices.tell_nics(container)
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     launcher.shape(job, spec, launcher_image)
-    built = meta(job, member.name)
+    code.shape(job.spec.code, spec, launcher_image)
+    about = _pod_metadata(job, framework, member, template.get("metadata") or {})
+    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": about, "spec": spec}
+
+
+def _pod_metadata(job: TrainingJob, framework: Framework, member: Member, given: Json) -> Json:
+    identity, built = member.role.identity, meta(job, member.name)
     built["labels"] = {
         **(given.get("labels") or {}),
         **own(job, member, identity.labels),
@@ -99,7 +102,7 @@ def pod(
         SIZE_ANNOTATION: size(job),
         RANK_ANNOTATION: str(framework.rank(job, member)),
     }
-    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": built, "spec": spec}
+    return built
 
 
 def gang(job: TrainingJob) -> Json:
@@ -221,14 +224,7 @@ def ssh_secret(job: TrainingJob, files: dict[str, str]) -> Json:
 
 def owner(job: TrainingJob) -> Json:
     """Return the owner reference that makes an object end with *job*."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "TrainingJob",
-        "name": job.metadata.name,
-        "uid": job.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return {**owner_reference(job, TRAINING_JOBS), "blockOwnerDeletion": True}
 
 
 def meta(job: TrainingJob, name: str) -> Json:

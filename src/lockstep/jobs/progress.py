@@ -12,10 +12,10 @@ from lockstep.api.roles import least
 from lockstep.api.training import Role, TrainingJobStatus
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import gathering
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.order import open_roles, waits_for
 from lockstep.jobs.reasons import message
 from lockstep.jobs.roster import Roster, counts, leaving
-from lockstep.jobs.world import Seen
 
 _STARTED: Final = ("Running", "Succeeded")
 

@@ -11,12 +11,14 @@ from typing import Final
 
 from msgspec import structs
 
+from lockstep.api.rendezvous import Ended, Report
 from lockstep.api.training import LastError, TrainingJob, TrainingJobStatus
-from lockstep.api.worlds import Ended, Report
-from lockstep.health.core.exits import PERMANENT_EXIT_CODES
+from lockstep.health.core.exits import FOR_MEMORY, PERMANENT_EXIT_CODES, in_words, last_line
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import failures
 
+OWN: Final = ("user", "software", "unknown")
+"""Classes of faults that may be the program's own."""
 UNKNOWN: Final = -1
 """In place of a number of steps that no rank tells."""
 
@@ -41,13 +43,18 @@ def judge(
     told: Mapping[str, Report],
     now: float,
 ) -> TrainingJobStatus:
-    """Return the status after a rank *failed*: failed for good, or the next generation."""
+    """Return the status after a rank *failed*: failed for good, or the next generation.
+
+    The diagnosis of *status* is that of this failure.
+    """
     ended, why = failed[1], words(failed)
     if known := PERMANENT_EXIT_CODES.get(ended.code):
         return failures.fail(status, "PermanentError", f"{why}: {known}", now)
     step = max((r.step for r in told.values() if r.step is not None), default=UNKNOWN)
     error = LastError(error=describe(ended), step=step)
-    if _again(status.last_error, error, ended):
+    early = now - (cond.since(status, cond.RUNNING, True) or now) < failures.STABLE_AFTER
+    blamed = status.diagnosis is None or status.diagnosis.class_ in OWN
+    if _again(status.last_error, error, ended, unseen=early and blamed):
         text = f"{why}; the same error twice without a step in between"
         return failures.fail(status, "SameErrorTwice", text, now)
     most = job.spec.recovery.max_restarts
@@ -65,17 +72,20 @@ def words(failed: tuple[str, Ended]) -> str:
     return f"{name}: rank {ended.rank} {describe(ended)}"
 
 
-def _again(before: LastError | None, error: LastError, ended: Ended) -> bool:
+def _again(before: LastError | None, error: LastError, ended: Ended, *, unseen: bool) -> bool:
     """Say whether this is the error of last time, and nothing was done in between.
 
-    A rank that is killed from outside made no error; where no steps are told none can be missed.
+    A rank that is killed from outside made no error. Where no step is told, *unseen* says whether
+    none was made: the ranks ended early, and by a fault that may be the program's own.
     """
-    if before is None or not ended.code or error.step == UNKNOWN:
+    if before is None or not ended.code or before.error != error.error:
         return False
-    return before.error == error.error and error.step <= before.step
+    return unseen if error.step == UNKNOWN else error.step <= before.step
 
 
 def describe(ended: Ended) -> str:
     """Return how a rank ended, the same for the same error."""
-    how = f"ended by signal {ended.signal}" if ended.signal else f"ended with code {ended.code}"
-    return f"{how}: {ended.line}" if ended.line else how
+    how = in_words(ended.code, ended.signal)
+    if ended.oom:
+        return f"{how}, {FOR_MEMORY}"
+    return f"{how}{last_line(ended.signal, ended.line)}"

@@ -91,7 +91,7 @@ def finished(pod: Pod) -> bool:
 
 
 def leaving(pod: Pod) -> bool:
-    """Say whether somebody has asked for the end of a pod that still runs."""
+    """Say whether a pod that still runs is being deleted."""
     return pod.metadata.deletion_timestamp is not None and not finished(pod)
 
 

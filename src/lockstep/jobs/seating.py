@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import structs
 
 from lockstep.api.core import Pod
+from lockstep.api.rendezvous import Report
 from lockstep.api.roles import launched, least
 from lockstep.api.training import Seats, TrainingJob, TrainingJobStatus
-from lockstep.api.worlds import Report
 from lockstep.jobs import conditions as cond
 from lockstep.jobs.frameworks.base import Member, members, pool
 

@@ -36,7 +36,7 @@ def keys() -> dict[str, str]:
     """Return a new Ed25519 pair as the files that ssh and sshd read.
 
     The same pair identifies the workers to the launcher (``known_hosts``): it exists for one job
-    only, and whoever holds it is one of the job's pods.
+    only, and its holders are the job's pods.
     """
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(

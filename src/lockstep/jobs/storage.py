@@ -12,7 +12,7 @@ from lockstep.health.core.policy import AWAY
 from lockstep.health.core.policy import away as gone
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import failures
-from lockstep.jobs.world import Seen
+from lockstep.jobs.job_state import Seen
 
 REASON: Final = "StorageAway"
 QUIET: Final = AWAY / 2

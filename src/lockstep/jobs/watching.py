@@ -14,14 +14,14 @@ import numpy as np
 from msgspec import structs
 
 from lockstep.api.diagnosis import Diagnosis
+from lockstep.api.rendezvous import RankFigures, Report
 from lockstep.api.training import TrainingJobStatus
-from lockstep.api.worlds import RankFigures, Report
 from lockstep.health.core import losses, stragglers
 from lockstep.health.core.holding import holds
 from lockstep.health.core.stragglers import Known, Slow
 from lockstep.jobs import conditions as cond
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.roster import Roster
-from lockstep.jobs.world import Seen
 
 THROTTLED: Final = "the GPU is slowed down"
 _LEAST_DATA: Final = 0.02

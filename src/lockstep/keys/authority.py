@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _CLOCK_SKEW = 300.0
 _LONGEST_NAME = 64
 """Characters of a common name, as X.509 allows."""
-_SELF_SIGNED_LIFETIME = 3650 * 86400.0
+SELF_SIGNED_LIFETIME = 3650 * 86400.0
 _Extension = tuple[x509.ExtensionType, bool]
 
 
@@ -106,11 +106,12 @@ def self_signed(
     addresses: Iterable[str] = (),
     user: str = "",
     organization: str = "lockstep",
+    lifetime: float = SELF_SIGNED_LIFETIME,
 ) -> tuple[bytes, bytes]:
     """Return the PEM of a certificate for the host *name*, and of its key.
 
-    The subject is *user*, by default the host, in *organization*. It is valid for longer than any
-    process runs: each start makes a new one.
+    The subject is *user*, by default the host, in *organization*. By default it is valid for longer
+    than any process runs, and each start makes a new one; else for *lifetime* seconds.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject((user or name)[:_LONGEST_NAME], (organization,))
@@ -119,7 +120,7 @@ def self_signed(
         [x509.DNSName(name), *(x509.IPAddress(ipaddress.ip_address(one)) for one in addresses)]
     )
     certificate = (
-        _builder(subject, subject, key.public_key(), now, now + _SELF_SIGNED_LIFETIME)
+        _builder(subject, subject, key.public_key(), now, now + lifetime)
         .add_extension(hosts, critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -177,3 +178,8 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
+
+
+def time_left(certificate: bytes, now: float) -> float:
+    """Return for how many seconds from *now* on a certificate (PEM) is still valid."""
+    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp() - now

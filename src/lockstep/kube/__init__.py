@@ -1,1 +1,1 @@
-"""Talking to any API server: client, informer, reconciler, leader election, events."""
+"""Talking to any API server: client, informer, leader election, events."""

@@ -103,8 +103,19 @@ def from_kubeconfig(document: dict[str, Any], context: str | None = None) -> Clu
         insecure=bool(cluster.get("insecure-skip-tls-verify", False)),
         tls_server_name=cluster.get("tls-server-name"),
         namespace=chosen.get("namespace") or "default",
+        acts_as=_acts_as(user, str(chosen.get("user", ""))),
         **_identity(user, str(chosen.get("user", ""))),
     )
+
+
+def _acts_as(user: dict[str, Any], name: str) -> str:
+    for field_ in ("as-groups", "as-uid", "as-user-extra"):
+        if user.get(field_):
+            raise ConfigError(
+                f"user {name!r} of the kubeconfig sets {field_}, which is not supported; "
+                "remove it, or name a user alone with `as`"
+            )
+    return str(user.get("as") or "")
 
 
 def _identity(user: dict[str, Any], name: str) -> dict[str, Any]:

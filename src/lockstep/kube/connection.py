@@ -70,7 +70,7 @@ def default_transport(config: ClusterConfig, credential: Credential) -> Transpor
 
 
 class Connection:
-    """One API server, over whatever transport; shared by all clients that are made from one."""
+    """One API server, over any transport; shared by all clients that are made from one."""
 
     def __init__(
         self,

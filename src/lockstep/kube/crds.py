@@ -74,14 +74,14 @@ async def _upgrade(client: Client, manifest: dict[str, Any]) -> None:
         found = there.metadata.annotations.get(SCHEMA_ANNOTATION, "")
         if not crd.outdated(found, marks[SCHEMA_ANNOTATION]):
             return
-        # The version makes the server refuse it when somebody else was quicker.
+        # The version makes the server refuse it when another client was quicker.
         meta = {"annotations": marks, "resourceVersion": there.metadata.resource_version}
         await client.patch(CRDS, name, {"metadata": meta, "spec": manifest["spec"]})
     except Forbidden as error:
-        # Whoever installed it upgrades it.
+        # The owner that installed it upgrades it.
         log.warning("the definition of %s may be older than this program: %s", name, error)
     except (Conflict, NotFound):
-        log.debug("the definition of %s was changed by somebody else meanwhile", name)
+        log.debug("the definition of %s was changed by another client meanwhile", name)
     else:
         log.info(
             "the definition of %s was made by %s: upgraded", name, found or "an older Lockstep"

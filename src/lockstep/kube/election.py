@@ -35,7 +35,7 @@ class Move(Enum):
     """Write oneself into a lease that is free or has run out."""
     RENEW = "renew"
     WAIT = "wait"
-    """Somebody else holds it."""
+    """Another process holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Election:
         self._renewed_at = sent_at
 
     def lost(self) -> None:
-        """Note that somebody else wrote the lease, or that it was given up."""
+        """Note that another process wrote the lease, or that it was given up."""
         self._renewed_at = None
 
     @property

@@ -68,7 +68,7 @@ class Elector:
     async def run(self, lead: Lead) -> None:
         """Campaign until cancelled; run *lead* whenever the lease is won, and cancel it in time.
 
-        Whatever *lead* raises is raised here. When *lead* is cancelled with this, the lease is
+        What *lead* raises is raised here. When *lead* is cancelled with this, the lease is
         given back, so that a successor need not wait.
         """
         try:
@@ -92,7 +92,7 @@ class Elector:
         except TimeoutError:
             log.warning("lease %s: no answer in time", self._name)
         except (Conflict, AlreadyExists):
-            log.debug("lease %s: somebody else wrote it first", self._name)
+            log.debug("lease %s: another process wrote it first", self._name)
         except ApiError as error:
             log.warning("lease %s: %s", self._name, error)
 

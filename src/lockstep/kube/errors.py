@@ -68,7 +68,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """Whoever asks may not do this (403)."""
+    """The user may not do this (403)."""
 
 
 class NotFound(ApiError):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from lockstep.api import core, gang, queue, topology, training
 from lockstep.api.core import EVENTS, ObjectReference
+from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.timestamp import show
 from lockstep.kube.client import Client
@@ -121,6 +122,17 @@ class Recorder:
             "reportingComponent": self._component,
             "reportingInstance": self._instance,
         }
+
+
+def reference(resource: Resource[Any], meta: ObjectMeta) -> ObjectReference:
+    """Return the reference to an object of *resource*; objects from lists do not say their kind."""
+    return ObjectReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+    )
 
 
 def subject_of(obj: Any) -> Subject:

@@ -79,7 +79,7 @@ class Channel(asyncio.Protocol):
         """Read what came."""
         reader = self._reader
         if reader is None:
-            # Nobody has asked: the server says why it ends the connection, at most.
+            # There is no request: the server says why it ends the connection, at most.
             self.abort()
             return
         try:
@@ -98,7 +98,7 @@ class Channel(asyncio.Protocol):
         """Let asyncio close the connection."""
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Note the connection's end, and tell whoever waits."""
+        """Note the connection's end, and tell the requests that wait."""
         reader = self._reader
         self._transport = None
         self._siblings.discard(self)

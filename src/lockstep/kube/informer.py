@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
+from lockstep.api.backoff import Backoff, Pauses
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
-from lockstep.kube.backoff import Backoff, Pauses
 from lockstep.kube.cache import Change, Index, meta_of
 from lockstep.kube.client import Client
 from lockstep.kube.codec import Unreadable
@@ -188,7 +188,7 @@ class Informer(Generic[T]):
                 self._publish(self._follower.event(event))
 
     async def _read(self) -> tuple[float, Listing[T]]:
-        """Return all that there is, and when that was asked for by the event loop's time."""
+        """Return all objects, and when they were asked for by the event loop's time."""
         asked = asyncio.get_running_loop().time()
         listing = await self._client.list(
             self.resource,

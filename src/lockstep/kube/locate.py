@@ -1,4 +1,4 @@
-"""Where the configuration is looked for when nobody says which one to use."""
+"""Where the configuration is looked for when the user names none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def embedded_data(env: Mapping[str, str] | None = None) -> Path:
 def embedded_kubeconfig(data: Path) -> Path | None:
     """Return the kubeconfig of the ``lockstep up`` that runs on *data*, if one does.
 
-    Whoever runs there holds a lock on ``up.lock``, which ends with its process.
+    The process that runs there holds a lock on ``up.lock``, which ends with it.
     """
     kubeconfig = data / "kubeconfig"
     try:

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from lockstep.kube.backoff import Backoff
+from lockstep.api.backoff import Backoff
 from lockstep.kube.errors import ApiError, TooManyRequests, Unreachable
 
 TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})

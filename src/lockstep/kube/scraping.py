@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lockstep.api.core import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
+from lockstep.http.message import Request, Response
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
-from lockstep.kube.listener import Answer, Request
+from lockstep.kube.listener import answer
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +22,9 @@ KEPT: Final = 60.0
 """Seconds for which a verdict on a token holds."""
 MOST_KEPT: Final = 64
 _REFUSALS: Final = {
-    401: Answer(401, b"a bearer token of this cluster is needed\n"),
-    403: Answer(403, b"this user may not get the URL /metrics\n"),
-    503: Answer(503, b"the API server cannot say who this is\n"),
+    401: answer(401, b"a bearer token of this cluster is needed\n"),
+    403: answer(403, b"this user may not get the URL /metrics\n"),
+    503: answer(503, b"the API server cannot say who this is\n"),
 }
 
 
@@ -33,7 +34,7 @@ class Gate:
     def __init__(
         self,
         client: Client,
-        metrics: Callable[[], Answer],
+        metrics: Callable[[], Response],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Those who stand by write nothing else, but have metrics too.
@@ -43,10 +44,10 @@ class Gate:
         self._verdicts: dict[bytes, tuple[float, int]] = {}
         self._asking = asyncio.Lock()
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> Response:
         """Return the metrics, or why not."""
         if request.path != PATH:
-            return Answer(404, b"there is /metrics\n")
+            return answer(404, b"there is /metrics\n")
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token:
             return _REFUSALS[401]

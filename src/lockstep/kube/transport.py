@@ -1,4 +1,4 @@
-"""The interface between the client and whatever carries its requests.
+"""The interface between the client and what carries its requests.
 
 A transport knows nothing of Kubernetes. It is small so that another one can stand in: one that
 injects faults in tests, or one that is faster.
@@ -47,7 +47,7 @@ class Transport(Protocol):
     """Carries requests to one server over pooled connections."""
 
     async def send(self, request: Request) -> Response:
-        """Send *request* and read the whole answer, whatever its status.
+        """Send *request* and read the whole answer, of any status.
 
         Raises:
             Unreachable: when no answer comes; ``acted`` is false where nothing was sent.

@@ -108,6 +108,6 @@ class _Watchdog:
         if not self._bitten or task is None:
             return
         self._bitten = False
-        # Whoever cancels the task at the same moment must not be taken for the watchdog.
+        # A cancellation from outside at the same moment must not be taken for the watchdog's.
         if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error

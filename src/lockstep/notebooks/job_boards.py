@@ -10,28 +10,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lockstep.api.meta import owned_by, owner_reference
 from lockstep.api.names import JOB_LABEL, QUEUE_LABEL
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.compat.kubeflow.tensorboard import TENSORBOARDS, Tensorboard
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.errors import AlreadyExists, Conflict, NotFound
-from lockstep.kube.events import Recorder
+from lockstep.kube.errors import NotFound
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.actions import Action, Change, Create, Delete, Note
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.execution import execute
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.reconciler import Writer
+from lockstep.runtime.refusals import RETRY_REFUSED
 
 SUFFIX: Final = "-tensorboard"
-_SOON: Final = 0.1
+NOT_SERVED: Final = (
+    "spec.tensorboard: the kind Tensorboard is not served here; install it: "
+    "lockstep manifests crds --dialect kubeflow | kubectl apply --server-side -f -"
+)
 
 
 @dataclass
 class JobBoards:
     """Keeps the Tensorboard of each job that names one."""
 
-    client: Client
+    writer: Writer
     jobs: Informer[TrainingJob]
     boards: Informer[Tensorboard]
-    recorder: Recorder
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring the job's Tensorboard to what the job says; return when to look again.
@@ -44,45 +49,36 @@ class JobBoards:
             return None
         space, name = key[0], key[1] + SUFFIX
         there = self.boards.get(space, name)
-        ours = there is not None and _owned(there, job)
-        try:
-            if there is not None and ours and not job.spec.tensorboard:
-                await self.client.delete(TENSORBOARDS, name, space, uid=there.metadata.uid)
-            elif job.spec.tensorboard and job.status.start_time is not None:
-                await self._keep(job, there, ours)
-        except (AlreadyExists, Conflict):
-            return _SOON
+        wanted = job.spec.tensorboard and job.status.start_time is not None
+        body = board_of(job)
+        actions: list[Action] = []
+        if there is None:
+            actions = [Create(TENSORBOARDS, body)] if wanted else []
+        elif not owned_by(there, job):
+            if wanted:
+                why = f"spec.tensorboard: a Tensorboard {name} is there already and not the job's"
+                self._refuse(job, f"{why}; delete or rename it")
+        elif not job.spec.tensorboard:
+            actions = [Delete.of(TENSORBOARDS, there.metadata)]
+        elif wanted and there.spec.logspath != job.spec.tensorboard:
+            actions = [Change.of(TENSORBOARDS, there.metadata, {"spec": body["spec"]})]
+        for action in actions:
+            refusal = await execute(self.writer.client, action, space)
+            if refusal is not None and isinstance(refusal.error, NotFound):
+                self._refuse(job, NOT_SERVED)
+            elif refusal is not None:
+                self._refuse(job, str(refusal))
+                return RETRY_REFUSED
         return None
 
-    async def _keep(self, job: TrainingJob, there: Tensorboard | None, ours: bool) -> None:
-        body = board_of(job)
-        space, name = job.metadata.namespace, body["metadata"]["name"]
-        if there is None:
-            try:
-                await self.client.create(TENSORBOARDS, body, space)
-            except NotFound:
-                why = (
-                    "spec.tensorboard: the kind Tensorboard is not served here; install it: "
-                    "lockstep manifests crds --dialect kubeflow | kubectl apply --server-side -f -"
-                )
-                self.recorder.event(job, "Warning", "NoTensorboard", why)
-        elif not ours:
-            why = f"spec.tensorboard: a Tensorboard {name} is there already and not the job's"
-            self.recorder.event(job, "Warning", "NoTensorboard", f"{why}; delete or rename it")
-        elif there.spec.logspath != job.spec.tensorboard:
-            await self.client.patch(TENSORBOARDS, name, {"spec": body["spec"]}, space)
+    def _refuse(self, job: TrainingJob, why: str) -> None:
+        self.writer.tell(TRAINING_JOBS, job, Note("NoTensorboard", why, warning=True))
 
 
 def board_of(job: TrainingJob) -> dict[str, Any]:
     """Return the Tensorboard of *job*: in its queue, and gone with it."""
     about = job.metadata
-    owner = {
-        "apiVersion": TRAINING_JOBS.api_version,
-        "kind": TRAINING_JOBS.kind,
-        "name": about.name,
-        "uid": about.uid,
-        "controller": True,
-    }
+    owner = owner_reference(job, TRAINING_JOBS)
     return {
         "metadata": {
             "name": about.name + SUFFIX,
@@ -96,7 +92,7 @@ def board_of(job: TrainingJob) -> dict[str, Any]:
 def add_job_boards(manager: Manager, boards: Informer[Tensorboard]) -> None:
     """Keep the Tensorboards of jobs while *manager* leads."""
     jobs = manager.informer(TRAINING_JOBS)
-    shell = JobBoards(manager.client, jobs, boards, manager.recorder())
+    shell = JobBoards(manager.writer(), jobs, boards)
     controller = Controller("job-tensorboard", shell.reconcile)
     controller.follow(jobs)
     controller.follow(boards, _job_of)
@@ -107,7 +103,3 @@ def _job_of(board: Tensorboard) -> Iterable[Key]:
     meta = board.metadata
     job = meta.labels.get(JOB_LABEL)
     return [(meta.namespace, job)] if job and meta.name == job + SUFFIX else []
-
-
-def _owned(board: Tensorboard, job: TrainingJob) -> bool:
-    return any(one.uid == job.metadata.uid for one in board.metadata.owner_references)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from lockstep.notebooks.core.world import Json, Report
+from lockstep.notebooks.core.kernel_state import Json, Report
 
 if TYPE_CHECKING:
     import aiohttp

@@ -10,17 +10,17 @@ from lockstep.api.notebooks import ENVIRONMENTS, KERNELS, Environment
 from lockstep.api.resource import Resource
 from lockstep.compat.kubeflow.notebook import NAME_LABEL, NOTEBOOKS
 from lockstep.compat.kubeflow.tensorboard import APP_LABEL, TENSORBOARDS
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
 from lockstep.notebooks.core.kernel_pod import KERNEL_LABEL
-from lockstep.notebooks.core.world import Settings
-from lockstep.notebooks.installed import Installed
+from lockstep.notebooks.core.kernel_state import Settings
 from lockstep.notebooks.job_boards import add_job_boards
 from lockstep.notebooks.kernel_controller import KernelController
+from lockstep.notebooks.kind_ownership import KindOwnership
 from lockstep.notebooks.master import Master
 from lockstep.notebooks.notebook_controller import NotebookController
 from lockstep.notebooks.tensorboard_controller import TensorboardController
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 
 def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
@@ -40,10 +40,8 @@ def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
         PODS: servers,
         SERVICES: services,
     }
-    installed = Installed(manager.client, NOTEBOOKS)
-    shell = NotebookController(
-        manager.client, caches, manager.recorder(), master, settings, installed
-    )
+    ownership = KindOwnership(manager.client, NOTEBOOKS)
+    shell = NotebookController(manager.writer(), caches, master, settings, ownership)
     controller = Controller("notebook", shell.reconcile, workers=4)
     controller.follow(notebooks)
     controller.follow(servers, _of_notebook)
@@ -56,8 +54,8 @@ def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
 def _add_tensorboards(manager: Manager, notebooks: Informer[Any]) -> None:
     boards = manager.informer(TENSORBOARDS)
     boards.optional = True
-    installed = Installed(manager.client, TENSORBOARDS)
-    shell = TensorboardController(manager.client, boards, notebooks, manager.recorder(), installed)
+    ownership = KindOwnership(manager.client, TENSORBOARDS)
+    shell = TensorboardController(manager.writer(), boards, notebooks, ownership)
     controller = Controller("tensorboard", shell.reconcile)
     controller.follow(boards)
     controller.follow(notebooks, _of_tensorboard)
@@ -83,7 +81,7 @@ def _add_kernels(
         ENVIRONMENTS: environments,
         NOTEBOOKS: notebooks,
     }
-    shell = KernelController(manager.client, caches, manager.recorder(), master, settings)
+    shell = KernelController(manager.writer(), caches, master, settings)
 
     def users(environment: Environment) -> Iterable[Key]:
         about = environment.metadata

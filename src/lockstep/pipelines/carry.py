@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lockstep.api.core import PODS, Pod
-from lockstep.api.names import API_VERSION, ATTEMPT_LABEL
-from lockstep.api.pipeline import STEP_ANNOTATION, PipelineRun
+from lockstep.api.meta import owner_reference
+from lockstep.api.names import ATTEMPT_LABEL
+from lockstep.api.pipeline import PIPELINE_RUNS, STEP_ANNOTATION, PipelineRun
 from lockstep.api.pipeline_trigger import CHAIN_ANNOTATION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
@@ -23,6 +24,8 @@ from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.objects import StepKind
 from lockstep.pipelines.core.told import Action, Ensure, Seen
 from lockstep.pipelines.core.values import BadExpression
+from lockstep.runtime.own_image import with_own_image
+from lockstep.runtime.refusals import refuses
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,6 @@ Json = dict[str, Any]
 AT_ONCE: Final = 32
 """Most requests of one run under way."""
 STOP_GRACE: Final = 30
-_REFUSALS: Final = frozenset({400, 403, 404, 405, 413, 422})
 _MAKES: Final = frozenset({"Create", "Apply"})
 _STAYS: Final = frozenset({"ModelVersion", "ScheduledSparkApplication"})
 """Kinds that outlive the run that made them."""
@@ -90,7 +92,7 @@ class Carrier:
         except BadExpression as error:
             self._say(node, Seen("Failed", str(error)))
         except ApiError as error:
-            if error.status not in _REFUSALS:
+            if not refuses(error):
                 raise
             self._say(node, Seen("Failed", f"refused by the server: {error.message}"))
 
@@ -101,6 +103,7 @@ class Carrier:
 
     async def _ensure_pod(self, node: Node) -> None:
         body = pods.build(self.engine, node)
+        with_own_image(body["spec"])
         name = body["metadata"]["name"]
         if node.object != name:
             node.object = name
@@ -113,21 +116,11 @@ class Carrier:
                 node, results.of_pod(known, has_outputs=bool(there(node.template.pod).outputs))
             )
             return
-        body["metadata"]["ownerReferences"] = [self._owner()]
+        body["metadata"]["ownerReferences"] = [owner_reference(self.run, PIPELINE_RUNS)]
         try:
             await self.client.create(PODS, body, space)
         except AlreadyExists:
             log.debug("%s is there already", name)
-
-    def _owner(self) -> Json:
-        meta = self.run.metadata
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "PipelineRun",
-            "name": meta.name,
-            "uid": meta.uid,
-            "controller": True,
-        }
 
     async def _remove(self, node: Node, attempt: int) -> None:
         meta = self.run.metadata
@@ -211,7 +204,7 @@ class Carrier:
     async def _create(self, node: Node, resource: Resource[Any], body: Json) -> Any:
         space = self.run.metadata.namespace
         if resource.kind not in _STAYS:
-            body["metadata"]["ownerReferences"] = [self._owner()]
+            body["metadata"]["ownerReferences"] = [owner_reference(self.run, PIPELINE_RUNS)]
         try:
             return await self.client.create(resource, body, space)
         except AlreadyExists:

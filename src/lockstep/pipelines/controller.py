@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import structs
+
 from lockstep.api import duration, timestamp
 from lockstep.api.core import Pod
-from lockstep.api.pipeline import (
-    PIPELINE_RUNS,
-    PipelineRun,
-    PipelineRunSpec,
-)
+from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRun, PipelineRunSpec
 from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
-from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.pipelines import shared
@@ -33,13 +28,17 @@ from lockstep.pipelines.core.locks import Locks
 from lockstep.pipelines.core.nodes import Node
 from lockstep.pipelines.core.told import Kept, Run, Seen
 from lockstep.pipelines.memory import Memory, longest_of
-
-log = logging.getLogger(__name__)
+from lockstep.runtime.actions import Delete
+from lockstep.runtime.controller import Key
+from lockstep.runtime.execution import execute
+from lockstep.runtime.status import patch_status
 
 Json = dict[str, Any]
 
 RUN_INDEX: Final = "pipeline-run"
 """Pods and objects of steps by ``NAMESPACE/RUN``."""
+LOCAL_ROOT: Final = "minio://lockstep/runs"
+"""Where artefacts go on a machine whose controllers have a directory for them."""
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Stopped"})
 _BREATH: Final = 0.2
 """Seconds between two writes of a status that changes fast."""
@@ -79,6 +78,8 @@ class PipelineController:
     memory: Memory
     recorder: Recorder
     clock: Callable[[], float] = time.time
+    artefacts: str = ""
+    """Directory of the machine for artefacts of runs that name no store; empty where none is."""
     _live: dict[Key, Live] = field(default_factory=dict)
     _locks: Locks = field(default_factory=Locks)
     _restored: bool = False
@@ -112,13 +113,10 @@ class PipelineController:
             if live is None:
                 return None
             return await self._go_on(key, run, live)
-        except Exception as error:
+        except Exception:
             # What the engine said may be half done: the next call builds it anew.
             self._live.pop(key, None)
-            if not isinstance(error, Conflict | NotFound):
-                raise
-            log.debug("%s: %s", key, error)
-            return 0.1
+            raise
 
     def _forget(self, key: Key) -> None:
         live = self._live.pop(key, None)
@@ -134,12 +132,14 @@ class PipelineController:
         live = self._live.get(key)
         if live and live.uid == run.metadata.uid and live.retries == run.spec.retries:
             return live
-        wrong = problems(run.spec)
+        spec = self._with_root(run.spec)
+        wrong = problems(spec)
         if wrong:
             await self._refuse(run, "; ".join(str(one) for one in wrong[:5]))
             return None
         meta = run.metadata
-        about = Run(meta.name, meta.namespace, meta.uid, meta.creation_timestamp or "")
+        created = meta.creation_timestamp or ""
+        about = Run(meta.name, meta.namespace, meta.uid, created, self.artefacts)
         try:
             known = record.records(run)
         except ValueError as error:
@@ -155,22 +155,18 @@ class PipelineController:
         if not self._restored:
             shared.restore(self._locks, self.runs, self.pods)
             self._restored = True
-        engine = Engine(
-            about,
-            run.spec,
-            self.clock(),
-            records=known,
-            key_of=key_of,
-            kept=kept,
-            locks=self._locks,
-            limits=limits,
-        )
+        more: Json = {"key_of": key_of, "kept": kept, "locks": self._locks, "limits": limits}
+        engine = Engine(about, spec, self.clock(), records=known, **more)
         live = self._live[key] = Live(meta.uid, run.spec.retries, engine, run.spec)
         where = f"{meta.namespace}/{meta.name}"
         for resource, informer in ((self.pods.resource, self.pods), *self.objects.items()):
             for one in informer.by_index(RUN_INDEX, where):
                 live.dirty.add((resource, one.metadata.name))
         return live
+
+    def _with_root(self, spec: PipelineRunSpec) -> PipelineRunSpec:
+        """Return *spec*, with this machine's store where it names none."""
+        return structs.replace(spec, root=spec.root or (LOCAL_ROOT if self.artefacts else ""))
 
     async def _go_on(self, key: Key, run: PipelineRun, live: Live) -> float | None:
         engine, now = live.engine, self.clock()
@@ -284,13 +280,7 @@ class PipelineController:
         elif body == live.written:
             return None
         # The identity makes the server refuse it where another run has taken the name.
-        await self.client.patch(
-            PIPELINE_RUNS,
-            run.metadata.name,
-            {"metadata": {"uid": run.metadata.uid}, "status": body},
-            run.metadata.namespace,
-            subresource="status",
-        )
+        await patch_status(self.client, PIPELINE_RUNS, run.metadata, body)
         live.written = self._summary(run, live)
         live.changed, live.wrote_at = set(), now
         if over:
@@ -328,10 +318,7 @@ class PipelineController:
             "completionTime": now,
             "retries": run.spec.retries,
         }
-        meta = run.metadata
-        await self.client.patch(
-            PIPELINE_RUNS, meta.name, {"status": body}, meta.namespace, subresource="status"
-        )
+        await patch_status(self.client, PIPELINE_RUNS, run.metadata, body)
         self.recorder.event(run, "Warning", "Refused", why[:1000])
 
     async def _expire(self, run: PipelineRun) -> float | None:
@@ -341,11 +328,5 @@ class PipelineController:
         left = end + duration.parse(run.spec.expires_after) - self.clock()
         if left > 0:
             return left
-        meta = run.metadata
-        try:
-            await self.client.delete(
-                PIPELINE_RUNS, meta.name, meta.namespace, uid=meta.uid, propagation="Background"
-            )
-        except NotFound:
-            log.debug("%s is gone already", meta.name)
+        await execute(self.client, Delete.of(PIPELINE_RUNS, run.metadata))
         return None

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from lockstep.api.core import CONFIG_MAPS, PODS
 from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, RUN_LABEL
 from lockstep.api.resource import Resource
 from lockstep.kube.cache import Change
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
 from lockstep.pipelines.controller import RUN_INDEX, PipelineController
 from lockstep.pipelines.core.objects import KINDS
 from lockstep.pipelines.memory import Memory
 from lockstep.pipelines.triggers import add_cron_workflows, add_recurring_runs, add_triggers
 from lockstep.pipelines.workflows import add_workflows
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 
-def add_pipelines(manager: Manager) -> None:
-    """Run the controllers of runs and workflows while *manager* leads."""
+def add_pipelines(manager: Manager, artefacts: str = "") -> None:
+    """Run the controllers of runs and workflows while *manager* leads.
+
+    *artefacts* is the directory of artefacts of runs that name no store, if there is one.
+    """
     runs = manager.informer(PIPELINE_RUNS)
     index = {RUN_INDEX: _run_of}
     pods = manager.informer(PODS, label_selector=RUN_LABEL, indices=index)
@@ -35,6 +39,8 @@ def add_pipelines(manager: Manager) -> None:
     shell = PipelineController(
         manager.client, runs, pods, made, Memory(manager.client, kept), manager.recorder()
     )
+    if artefacts:
+        shell.artefacts = _open_to_pods(Path(artefacts))
     controller = Controller("pipeline-run", shell.reconcile, workers=8)
     controller.follow(runs)
     followed: list[tuple[Resource[Any], Informer[Any]]] = [(PODS, pods), *made.items()]
@@ -46,6 +52,15 @@ def add_pipelines(manager: Manager) -> None:
     add_cron_workflows(manager)
     add_recurring_runs(manager)
     add_triggers(manager)
+
+
+def _open_to_pods(place: Path) -> str:
+    """Return a directory below *place* that pods of any user write to, and no others see."""
+    inside = place / "store"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    inside.mkdir(exist_ok=True)
+    inside.chmod(0o1777)
+    return str(inside)
 
 
 def _noting(shell: PipelineController, resource: Resource[Any]) -> Callable[[Change[Any]], None]:

@@ -1,28 +1,28 @@
-"""The controller of whatever makes runs: CronWorkflows, recurring runs, triggers."""
+"""The controller of the kinds that make runs: CronWorkflows, recurring runs, triggers."""
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lockstep.api.merge import difference
-from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.kube.errors import AlreadyExists, ApiError
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
 from lockstep.pipelines.core.makers import Wish
+from lockstep.runtime.actions import Delete
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.execution import execute
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.refusals import refuses
+from lockstep.runtime.status import write_status
 
 _LONGEST: Final = 3600.0
 """Seconds after which it is looked again in any case: clocks are set."""
 _SOONEST: Final = 0.01
 _SEEN_WITHIN: Final = 2.0
 """Seconds within which what was made is seen; after that it has been deleted."""
-_REFUSALS: Final = frozenset({400, 403, 404, 405, 413, 422})
 
 Json = dict[str, Any]
 
@@ -61,20 +61,8 @@ class Maker:
         make = found.make
         status = found.status if make is None else await self._make(found, make, key)
         for one in found.delete:
-            meta = one.metadata
-            with contextlib.suppress(NotFound):
-                await self.client.delete(
-                    self.made.resource, meta.name, key[0], uid=meta.uid, propagation="Background"
-                )
-        if patch := difference(to_builtins(obj.status), status):
-            # The version makes the server refuse what was decided by an older status.
-            body = {
-                "metadata": {"resourceVersion": obj.metadata.resource_version},
-                "status": patch,
-            }
-            await self.client.patch(
-                self.sources.resource, key[1], body, key[0], subresource="status"
-            )
+            await execute(self.client, Delete.of(self.made.resource, one.metadata))
+        await write_status(self.client, self.sources.resource, obj, status)
         if found.again is None:
             return None
         return min(_LONGEST, max(_SOONEST, found.again - self.clock()))
@@ -95,18 +83,14 @@ class Maker:
         except AlreadyExists:
             return found.status
         except ApiError as error:
-            if found.refused is None or error.status not in _REFUSALS:
+            if found.refused is None or not refuses(error):
                 raise
             return found.refused(f"refused by the server: {error.message}")
         return found.status
 
 
 def add_maker(
-    manager: Manager,
-    name: str,
-    sources: Informer[Any],
-    made: Informer[Any],
-    decide: Decide,
+    manager: Manager, name: str, sources: Informer[Any], made: Informer[Any], decide: Decide
 ) -> Controller:
     """Run the controller *name* while *manager* leads; what it made is told by its owner."""
     kind = sources.resource.kind

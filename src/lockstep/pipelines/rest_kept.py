@@ -8,12 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from lockstep.api.core import AnyObject
+from lockstep.api.meta import owner_reference
 from lockstep.compat.kfp import translate as kfp
-from lockstep.compat.kfp.kinds import (
-    PIPELINE_VERSIONS,
-    PIPELINES,
-    SCHEDULED_WORKFLOWS,
-)
+from lockstep.compat.kfp.kinds import PIPELINE_VERSIONS, PIPELINES, SCHEDULED_WORKFLOWS
 from lockstep.compat.translation import Refused
 from lockstep.kube.client import Client
 from lockstep.pipelines.rest_words import body_of, filtered, slug
@@ -114,12 +111,7 @@ class Shelf:
 
     async def _keep(self, pipeline: AnyObject, name: str, tree: Json, platform: Json) -> AnyObject:
         meta = pipeline.metadata
-        owner = {
-            "apiVersion": PIPELINES.api_version,
-            "kind": PIPELINES.kind,
-            "name": meta.name,
-            "uid": meta.uid,
-        }
+        owner = owner_reference(pipeline, PIPELINES)
         spec: Json = {"pipelineName": meta.name, "displayName": name, "pipelineSpec": tree}
         if platform:
             spec["platformSpec"] = platform

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lockstep.api.core import CONFIG_MAPS, PODS, AnyObject, Pod
-from lockstep.api.names import API_VERSION
-from lockstep.api.pipeline import ENDED, LOCKS_ANNOTATION, PipelineRun
-from lockstep.api.resource import Resource
+from lockstep.api.core import CLAIMS, CONFIG_MAPS, PODS, Pod
+from lockstep.api.meta import owner_reference
+from lockstep.api.pipeline import ENDED, LOCKS_ANNOTATION, PIPELINE_RUNS, PipelineRun
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, NotFound
 from lockstep.pipelines.core.locks import Locks
@@ -19,9 +18,6 @@ from lockstep.pipelines.core.sweeping import doomed
 
 log = logging.getLogger(__name__)
 
-CLAIMS: Final = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject
-)
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -76,18 +72,11 @@ async def claim(client: Client, run: PipelineRun) -> None:
     meta = run.metadata
     for one in run.spec.claims:
         about = one.get("metadata") or {}
-        owner = {
-            "apiVersion": API_VERSION,
-            "kind": "PipelineRun",
-            "name": meta.name,
-            "uid": meta.uid,
-            "controller": True,
-        }
         own: dict[str, Any] = {
             "labels": about.get("labels") or {},
             "annotations": about.get("annotations") or {},
             "name": f"{meta.name}-{about.get('name', '')}",
-            "ownerReferences": [owner],
+            "ownerReferences": [owner_reference(run, PIPELINE_RUNS)],
         }
         try:
             body = {"metadata": own, "spec": one.get("spec") or {}}

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from lockstep.pipelines.core.told import ARTEFACTS
+
 
 class FilesError(Exception):
     """Files cannot be fetched or kept; the message says which and why."""
@@ -153,9 +155,11 @@ def _download(uri: str, path: Path) -> str:
 
 def _open(uri: str) -> tuple[Any, str]:
     """Return the store that *uri* is in, and its key there; how it is reached is in variables."""
-    from obstore.store import GCSStore, S3Store
+    from obstore.store import GCSStore, LocalStore, S3Store
 
     parts = urlsplit(uri)
+    if parts.scheme == "minio" and Path(ARTEFACTS).is_dir():
+        return LocalStore(ARTEFACTS), f"{parts.netloc}/{parts.path.strip('/')}"
     if parts.scheme not in STORES:
         raise FilesError(f"{uri}: known are {', '.join(STORES)}, http and https")
     options: Any = {}

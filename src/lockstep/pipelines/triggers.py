@@ -11,11 +11,11 @@ from lockstep.api.pipeline import PIPELINE_RUNS
 from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS, PipelineTrigger
 from lockstep.compat.argo.objects import CRON_WORKFLOWS, WORKFLOWS
 from lockstep.compat.kfp.kinds import SCHEDULED_WORKFLOWS
-from lockstep.kube.controller import Key
-from lockstep.kube.manager import Manager
 from lockstep.pipelines.core import calendar, recurring, triggers
 from lockstep.pipelines.core.makers import Wish
 from lockstep.pipelines.makers import add_maker
+from lockstep.runtime.controller import Key
+from lockstep.runtime.manager import Manager
 
 _SOURCE: Final = "source"
 """Triggers by what they wait for, and that by its own name: KIND/NAMESPACE/NAME."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,37 +10,33 @@ from typing import Any, Final
 import msgspec
 
 from lockstep.api import timestamp
-from lockstep.api.core import CONFIG_MAPS, CRDS, AnyObject, ObjectReference
-from lockstep.api.merge import difference
+from lockstep.api.core import CONFIG_MAPS, CRDS, AnyObject
+from lockstep.api.meta import owned_by, owner_reference
 from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRun, PipelineRunSpec, StepStatus
 from lockstep.api.validation import Problem
 from lockstep.api.wire import convert
 from lockstep.compat.argo import config_maps
-from lockstep.compat.argo.objects import (
-    CLUSTER_WORKFLOW_TEMPLATES,
-    WORKFLOW_TEMPLATES,
-    WORKFLOWS,
-)
+from lockstep.compat.argo.objects import CLUSTER_WORKFLOW_TEMPLATES, WORKFLOW_TEMPLATES, WORKFLOWS
 from lockstep.compat.argo.status import status
 from lockstep.compat.argo.translate import ROOT_ANNOTATION, STORE_ANNOTATION, spec
 from lockstep.compat.foreign_kinds import DIALECT_LABEL
 from lockstep.compat.translation import MANAGED_ANNOTATION, Refused
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
-from lockstep.kube.events import Recorder
+from lockstep.kube.errors import Forbidden, NotFound
+from lockstep.kube.events import Recorder, reference
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
 from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.record import steps_of
-
-log = logging.getLogger(__name__)
+from lockstep.runtime.actions import Create
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.execution import execute
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.status import write_status
 
 Json = dict[str, Any]
 
 _OVER: Final = frozenset({"Succeeded", "Failed", "Error"})
-_AGAIN: Final = 0.1
 _ASK_AGAIN: Final = 30.0
 
 
@@ -69,13 +64,9 @@ class WorkflowController:
             return None
         if not await self._ours(found):
             return None
-        try:
-            if found.status.get("phase") in _OVER:
-                return await self._expire(found)
-            return await self._serve(found)
-        except (Conflict, NotFound) as error:
-            log.debug("workflow %s: %s", key, error)
-            return _AGAIN
+        if found.status.get("phase") in _OVER:
+            return await self._expire(found)
+        return await self._serve(found)
 
     async def _ours(self, found: AnyObject) -> bool:
         """Say whether a workflow is Lockstep's to run: where Argo is installed it is not."""
@@ -98,7 +89,7 @@ class WorkflowController:
         run = self.runs.get(meta.namespace, meta.name)
         wrong: list[Problem] = []
         steps: Mapping[str, StepStatus] = {}
-        if run is not None and not _owns(workflow, run):
+        if run is not None and not owned_by(run, workflow):
             wrong = [Problem("metadata.name", meta.name, "a PipelineRun of that name is there")]
         elif run is None:
             wrong = await self._start(workflow)
@@ -109,12 +100,10 @@ class WorkflowController:
         if wrong:
             now = timestamp.show(self.clock())
             told |= {"startedAt": now, "finishedAt": now}
-            self.recorder.event(_reference(workflow), "Warning", "Refused", told["message"][:1000])
-        if patch := difference(workflow.status, told):
-            body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
-            await self.client.patch(
-                WORKFLOWS, meta.name, body, meta.namespace, subresource="status"
+            self.recorder.event(
+                reference(WORKFLOWS, meta), "Warning", "Refused", told["message"][:1000]
             )
+        await write_status(self.client, WORKFLOWS, workflow, told)
         return None
 
     async def _start(self, workflow: AnyObject) -> list[Problem]:
@@ -128,11 +117,8 @@ class WorkflowController:
             return [Problem("spec", None, str(error))]
         if found:
             return found
-        try:
-            await self.client.create(PIPELINE_RUNS, made, meta.namespace)
-        except AlreadyExists:
-            log.debug("the run of %s is there already", meta.name)
-        return []
+        refusal = await execute(self.client, Create(PIPELINE_RUNS, made), meta.namespace)
+        return [Problem("spec", None, str(refusal))] if refusal else []
 
     async def _config_maps(self, workflow: AnyObject) -> dict[str, Mapping[str, str]]:
         """Return the content of the ConfigMaps that parameters of *workflow* refer to."""
@@ -179,13 +165,7 @@ class WorkflowController:
         for field, annotation in (("root", ROOT_ANNOTATION), ("storageSecret", STORE_ANNOTATION)):
             if value := meta.annotations.get(annotation):
                 made[field] = value
-        owner = {
-            "apiVersion": WORKFLOWS.api_version,
-            "kind": WORKFLOWS.kind,
-            "name": meta.name,
-            "uid": meta.uid,
-            "controller": True,
-        }
+        owner = owner_reference(workflow, WORKFLOWS)
         return {"metadata": {"name": meta.name, "ownerReferences": [owner]}, "spec": made}
 
     async def _pass_on(self, workflow: AnyObject, run: PipelineRun) -> None:
@@ -219,21 +199,6 @@ class WorkflowController:
             WORKFLOWS, meta.name, meta.namespace, uid=meta.uid, propagation="Background"
         )
         return None
-
-
-def _owns(workflow: AnyObject, run: PipelineRun) -> bool:
-    return any(one.uid == workflow.metadata.uid for one in run.metadata.owner_references)
-
-
-def _reference(workflow: AnyObject) -> ObjectReference:
-    meta = workflow.metadata
-    return ObjectReference(
-        api_version=WORKFLOWS.api_version,
-        kind=WORKFLOWS.kind,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-    )
 
 
 def add_workflows(manager: Manager) -> None:

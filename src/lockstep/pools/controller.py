@@ -19,7 +19,6 @@ from lockstep.api.gang import Provision
 from lockstep.api.node_pool import NODE_POOLS, NodePool
 from lockstep.kube.errors import ApiError, Conflict, NotLeading
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
 from lockstep.pools.calls import Calls
 from lockstep.pools.core import holding
 from lockstep.pools.core.adoption import adoptions
@@ -31,8 +30,10 @@ from lockstep.pools.core.reclaiming import announced
 from lockstep.pools.core.shrinking import shrink
 from lockstep.pools.metrics import PoolMetrics
 from lockstep.pools.providers.registry import Providers
+from lockstep.pools.scheduler_view import SchedulerView
 from lockstep.pools.upkeep import Upkeep
-from lockstep.pools.world import World
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.status import patch_status
 from lockstep.scheduler.core.model.workload import WorkloadKey
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class PoolController:
 
     async def _while_pools(self) -> None:
         """Keep a view of the cluster and look after the pools as long as there are any."""
-        world, known = World(self._manager, self._wake.set), asyncio.Event()
+        world, known = SchedulerView(self._manager, self._wake.set), asyncio.Event()
         following = asyncio.create_task(world.follow(known))
         waiting = asyncio.create_task(known.wait())
         try:
@@ -109,7 +110,7 @@ class PoolController:
                 task.cancel()
             await asyncio.gather(following, waiting, return_exceptions=True)
 
-    async def _turn(self, world: World) -> None:
+    async def _turn(self, world: SchedulerView) -> None:
         """Look once, then wait until there is reason to look again."""
         self._wake.clear()
         again: float | None = RETRY
@@ -126,7 +127,7 @@ class PoolController:
                 await self._wake.wait()
         await asyncio.sleep(GATHER)
 
-    async def step(self, world: World) -> float | None:
+    async def step(self, world: SchedulerView) -> float | None:
         """Do what is due; return the seconds after which something is due though nothing changes.
 
         Raises:
@@ -157,7 +158,7 @@ class PoolController:
         left = [at - now for at in due if at is not None and at > now]
         return max(0.05, min(left)) if left else None
 
-    def _read(self, world: World) -> list[Pool]:
+    def _read(self, world: SchedulerView) -> list[Pool]:
         """Return the pools as they are now, the newest view of each."""
         found = []
         for known in sorted(self._pools, key=lambda one: one.metadata.name):
@@ -171,7 +172,7 @@ class PoolController:
         self._written = {name: one for name, one in self._written.items() if name in names}
         return found
 
-    async def _adopt(self, world: World, pool: Pool) -> Pool:
+    async def _adopt(self, world: SchedulerView, pool: Pool) -> Pool:
         """Take in nodes that were made for a pool and do not bear its name."""
         found = adoptions(pool, world.nodes)
         if not found:
@@ -184,7 +185,7 @@ class PoolController:
             ready=pool.ready | {slot for slot, node in new.items() if is_ready(node)},
         )
 
-    def _review(self, world: World, pool: Pool, book: Book) -> Pool:
+    def _review(self, world: SchedulerView, pool: Pool, book: Book) -> Pool:
         """Return a pool after what became of its requests; note what follows from that."""
         for outcome in self._calls.take(pool.name):
             pool = book.note(pool, outcome)
@@ -194,7 +195,7 @@ class PoolController:
                 self._metrics.failures.labels(pool.name, failure.reason).inc()
         return book.review(world.cluster, pool)
 
-    async def _write(self, world: World, pool: Pool, book: Book) -> Pool:
+    async def _write(self, world: SchedulerView, pool: Pool, book: Book) -> Pool:
         """Write a pool's status where it changed; return the pool as it stands then."""
         idle = sum(not world.busy(name) for name in pool.names.values())
         status = book.status(pool, idle)
@@ -203,13 +204,8 @@ class PoolController:
             self._recorder.event(pool.object, "Normal", "NodesDecided", text)
         if status == there.status:
             return pool
-        body = {
-            "metadata": {"resourceVersion": there.metadata.resource_version},
-            "status": patch(there.status, status),
-        }
-        written = await self._manager.client.patch(
-            NODE_POOLS, pool.name, body, subresource="status"
-        )
+        change, client = patch(there.status, status), self._manager.client
+        written = await patch_status(client, NODE_POOLS, there.metadata, change, seen=True)
         self._written[pool.name] = written
         return replace(pool, object=written)
 
@@ -222,7 +218,7 @@ class PoolController:
             return ours
         return known if known is not None else obj
 
-    async def _admit(self, world: World, pools: Sequence[Pool]) -> None:
+    async def _admit(self, world: SchedulerView, pools: Sequence[Pool]) -> None:
         """Let the pods of those for whom nodes are held go there."""
         for key, requests in holding.holds(pools).items():
             workload = world.cluster.workloads.get(key)
@@ -230,7 +226,9 @@ class PoolController:
                 mine = (world.pods.get(key.namespace, m.name) for m in workload.members.values())
                 await self._upkeep.admit((pod for pod in mine if pod is not None), requests)
 
-    async def _shrink(self, world: World, pool: Pool, growth: Growth, now: float) -> float | None:
+    async def _shrink(
+        self, world: SchedulerView, pool: Pool, growth: Growth, now: float
+    ) -> float | None:
         """Unhold, cordon and give back nodes; return when something falls due."""
         nodes = world.of_pool(pool.name)
         ids = {request.id for request in pool.requests}
@@ -250,7 +248,7 @@ class PoolController:
         return found.look_at
 
     async def _empty(
-        self, world: World, pools: Sequence[Pool], growth: Growth, now: float
+        self, world: SchedulerView, pools: Sequence[Pool], growth: Growth, now: float
     ) -> float | None:
         """Announce that a node goes whose gangs can move to others; return when to look again."""
         if not in_use(world.cluster):
@@ -270,7 +268,9 @@ class PoolController:
                 self._recorder.event(pool.object, "Normal", "Emptied", found.in_words())
         return self._looked_at + EMPTY_SECONDS
 
-    def _tell_gangs(self, world: World, pools: Sequence[Pool], growth: Growth, now: float) -> None:
+    def _tell_gangs(
+        self, world: SchedulerView, pools: Sequence[Pool], growth: Growth, now: float
+    ) -> None:
         """Write into the gangs' statuses what is done for them, or why nothing is.
 
         That goes on beside the next looks: hundreds may wait, and no request waits for them.
@@ -332,7 +332,7 @@ def _provision(pools: Sequence[Pool], growth: Growth, key: WorkloadKey) -> Provi
     return Provision(phase="Refused", message=why) if why else None
 
 
-def _reserved(world: World) -> set[str]:
+def _reserved(world: SchedulerView) -> set[str]:
     """Return the nodes on which room is kept for what waits."""
     found: set[str] = set()
     for workload in world.cluster.workloads.values():

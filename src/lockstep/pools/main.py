@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep.api.node_pool import NODE_POOLS
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

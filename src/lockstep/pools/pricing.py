@@ -7,8 +7,8 @@ import time
 from lockstep.api.node_pool import NodePool
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.insight.cost.prices import read
-from lockstep.kube.manager import Manager
 from lockstep.pools.core.prices import node_hour
+from lockstep.runtime.manager import Manager
 
 
 class Pricing:
@@ -18,6 +18,6 @@ class Pricing:
         self._lists = manager.informer(PRICE_LISTS)
 
     def node_hour(self, pool: NodePool) -> float | None:
-        """Return what a node of a pool costs an hour now; None where nobody says so."""
+        """Return what a node of a pool costs an hour now; None where no price is known."""
         prices, _ = read(list(self._lists))
         return node_hour(pool, prices, time.time())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,7 +18,8 @@ from lockstep.kube.errors import Conflict, Invalid, NotFound, TooManyRequests
 from lockstep.pools.core.adoption import Adoption
 from lockstep.pools.core.pool import Pool
 from lockstep.pools.core.shrinking import Shrinkage
-from lockstep.pools.world import occupies
+from lockstep.pools.scheduler_view import occupies
+from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +34,16 @@ class Upkeep:
         self._slots = asyncio.Semaphore(PARALLEL)
 
     async def adopt(self, pool: Pool, found: Iterable[Adoption]) -> None:
-        """Make nodes the pool's."""
+        """Make nodes the pool's.
+
+        Raises:
+            Conflict: when a node has changed meanwhile. The look is then made again: were the node
+                taken for the pool's, its request could end, and the node would belong to no pool.
+        """
         for one in found:
-            await self._node(one.node, one.patch(pool))
+            meta = one.node.metadata
+            with contextlib.suppress(NotFound):
+                await self._client.patch(NODES, meta.name, one.patch(pool))
 
     async def unhold(self, nodes: Iterable[Node]) -> None:
         """Let everybody use nodes that were held."""
@@ -119,12 +128,9 @@ class Upkeep:
             pools = told.get("pools") or {}
             told["pools"] = {**dict.fromkeys(before.get("pools") or {}), **pools} or None
         meta = gang.metadata
-        body: dict[str, Any] = {"metadata": {"uid": meta.uid}, "status": {"provision": told}}
         async with self._slots:
             try:
-                await self._client.patch(
-                    GANGS, meta.name, body, meta.namespace, subresource="status"
-                )
+                await patch_status(self._client, GANGS, meta, {"provision": told})
             except (Conflict, NotFound):
                 log.debug("gang %s/%s has gone", meta.namespace, meta.name)
 

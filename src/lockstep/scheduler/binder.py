@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
+from lockstep.api.backoff import Backoff, Pauses
 from lockstep.api.core import PODS
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
@@ -24,8 +25,8 @@ log = logging.getLogger(__name__)
 CONCURRENCY = 64
 MOMENT = 5.0
 """Seconds for which how far bindings are is not told."""
-FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
-"""Seconds for which a workload rests after a binding of it failed, doubled each time."""
+BACKOFF = Backoff(initial=0.5, cap=30.0, jitter=0.2)
+"""How long a workload rests after a binding of it failed."""
 
 
 CONFLICTS = 3
@@ -73,7 +74,7 @@ class Binder:
         self._queue: asyncio.Queue[tuple[Assignment, Batch, float]] = asyncio.Queue()
         self._lull = asyncio.Event()
         self._lull.set()
-        self._failures: dict[WorkloadKey, int] = {}
+        self._failures: dict[WorkloadKey, Pauses] = {}
 
     async def lull(self) -> None:
         """Return when no binding waits for its turn, but after a moment at the latest.
@@ -130,8 +131,7 @@ class Binder:
             del self.busy[batch.workload]
             self._wake()
             return
-        failures = self._failures[batch.workload] = self._failures.get(batch.workload, 0) + 1
-        delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (failures - 1))
+        delay = self._failures.setdefault(batch.workload, Pauses(BACKOFF)).failed()
         asyncio.get_running_loop().call_later(delay, self._release, batch.workload)
 
     def _release(self, workload: WorkloadKey) -> None:
@@ -156,7 +156,7 @@ class Binder:
         """
         member, spot = assignment.member, assignment.spot
         held = annotations_of(spot.grant, self._cluster.table.layout_of(spot.node)) or None
-        delay, lost, conflicts = FIRST_DELAY, False, 0
+        pauses, lost, conflicts = Pauses(BACKOFF), False, 0
         while True:
             try:
                 await self._claims.write(member)
@@ -180,12 +180,11 @@ class Binder:
             else:
                 return Outcome.BOUND
             lost = True
-            await asyncio.sleep(delay)
-            delay = min(LONGEST_DELAY, delay * 2)
+            await asyncio.sleep(pauses.failed())
 
     async def _find_out(self, assignment: Assignment) -> Outcome:
         """Ask what became of a pod, until the API server answers."""
-        member, delay = assignment.member, FIRST_DELAY
+        member, pauses = assignment.member, Pauses(BACKOFF)
         while True:
             try:
                 pod = await self._client.get(PODS, member.name, member.namespace)
@@ -193,8 +192,7 @@ class Binder:
                 return Outcome.LOST
             except Exception as error:
                 log.warning("get pod %s/%s: %r", member.namespace, member.name, error)
-                await asyncio.sleep(delay)
-                delay = min(LONGEST_DELAY, delay * 2)
+                await asyncio.sleep(pauses.failed())
                 continue
             known = self._cluster.pods.get(member.key)
             if known is None or not known.uid == member.uid == pod.metadata.uid:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES
+from lockstep.api.core import BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
@@ -14,8 +15,9 @@ from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.kube.cache import Change
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.state.namespaces import remove_namespace, set_namespace
 from lockstep.scheduler.hypernode_source import HyperNodeSource
 
 log = logging.getLogger(__name__)
@@ -24,6 +26,7 @@ WATCHED: tuple[Resource[Any], ...] = (
     TOPOLOGIES,
     NODE_POLICIES,
     PRIORITY_CLASSES,
+    NAMESPACES,
     QUEUES,
     BUDGETS,
     NODES,
@@ -124,6 +127,7 @@ def _verbs(cluster: Cluster, door: HyperNodeSource) -> dict[str, Verbs]:
         GANGS.plural: (cluster.set_gang, cluster.remove_gang),
         TOPOLOGIES.plural: (cluster.set_topology, cluster.remove_topology),
         PRIORITY_CLASSES.plural: (cluster.set_priority_class, cluster.remove_priority_class),
+        NAMESPACES.plural: (partial(set_namespace, cluster), partial(remove_namespace, cluster)),
         NODE_POLICIES.plural: (cluster.set_node_policy, cluster.remove_node_policy),
         QUEUES.plural: (cluster.set_queue, cluster.remove_queue),
         BUDGETS.plural: (cluster.budgets.set, cluster.budgets.remove),

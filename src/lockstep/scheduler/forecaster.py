@@ -41,6 +41,8 @@ STUCK = LONGEST_LOOK + 15.0
 """Seconds after which a look is ended from outside: it was forked beside threads, and one of them
 may have held a lock that no thread releases there."""
 NICE = 19
+LATE = 1.0
+"""Seconds by which a gang may start later than was told before it is looked again."""
 RETRY = 30.0
 """Seconds after which it is looked again, at the earliest, if a look came to no good end."""
 
@@ -66,6 +68,8 @@ class Forecaster:
         self._decider = decider
         self._found = found
         self._wake = asyncio.Event()
+        self._past_at: float | None = None
+        """Unix time at which an estimate that was told will lie in the past."""
 
     def note(self) -> None:
         """Take note that something has changed."""
@@ -75,7 +79,7 @@ class Forecaster:
         """Look ahead until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            await self._wake.wait()
+            await self._change()
             await self._calm()
             if not len(self._decider.pending_queue):
                 continue
@@ -97,11 +101,25 @@ class Forecaster:
                 k: one for k, one in estimates.items() if _same(workloads.get(k), waiting.get(k))
             }
             self._found(there, now)
+            told = [one.at for one in there.values() if one.at is not None]
+            self._past_at = min((at for at in told if at > now), default=None)
             pause = (loop.time() - started) * SPARING
             if trouble:
                 self.note()
                 pause = max(pause, RETRY)
             await asyncio.sleep(pause)
+
+    async def _change(self) -> None:
+        """Wait until something has changed, or until the first estimate lies in the past: what was
+        to end by then has not, and an estimate may not stay in the past.
+        """
+        until = self._past_at
+        left = None if until is None else max(0.0, until + LATE - time.time())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._wake.wait()
+        if until is not None and until <= time.time():
+            self._past_at = None
 
     async def _calm(self) -> None:
         """Let a burst of changes pass, if it does not last: while it lasts, others need the CPU."""

@@ -9,8 +9,8 @@ from lockstep.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.endpoints import Ports
-from lockstep.kube.manager import Manager
+from lockstep.runtime.endpoints import Ports
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.event_handlers import EventHandlers
 from lockstep.scheduler.loop import Scheduler
 from lockstep.scheduler.metrics import Metrics

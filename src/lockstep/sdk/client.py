@@ -11,14 +11,22 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from lockstep.api import timestamp
 from lockstep.api.core import PODS, Pod
 from lockstep.api.goodput import spent
 from lockstep.api.names import JOB_LABEL
+from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.usage_query import Group, UsageQuerySpec, UsageQueryStatus
 from lockstep.api.validation import problems
-from lockstep.api.wire import convert
+from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.client import Client
+from lockstep.kube.code.sending import Bundle, bundle
+from lockstep.kube.code.store import adopt, upload
+from lockstep.kube.code.tree import BadCode
 from lockstep.kube.config import ClusterConfig
+from lockstep.kube.named import readable
+from lockstep.kube.usage import ask
 from lockstep.sdk.trainer import BadTrainer, Trainer
 
 T = TypeVar("T")
@@ -69,13 +77,20 @@ class AsyncTrainerClient:
         """Submit a job and return its name.
 
         Raises:
-            BadTrainer: when the trainer makes no sense.
+            BadTrainer: when the trainer makes no sense, or its code cannot be sent.
         """
         body = trainer.job(name)
         body["metadata"]["namespace"] = self.namespace
+        code = await asyncio.to_thread(_code, trainer.code)
+        if code is not None:
+            body["spec"]["code"] = to_builtins(code.code)
         if wrong := problems(convert(body, TrainingJob)):
             raise BadTrainer("; and ".join(str(one) for one in wrong))
+        if code is not None:
+            await upload(self._client, self.namespace, code.parts)
         made = await self._client.create(TRAINING_JOBS, body, self.namespace)
+        if code is not None:
+            await adopt(self._client, self.namespace, code.parts, [made.metadata])
         return made.metadata.name
 
     async def list_jobs(self) -> list[TrainingJob]:
@@ -179,6 +194,22 @@ class AsyncTrainerClient:
         """Cancel a job: it goes with its pods."""
         await self._client.delete(TRAINING_JOBS, name, self.namespace, propagation="Background")
 
+    async def list_queues(self) -> list[Queue]:
+        """Return all queues, or those of the user's teams and above them."""
+        return await readable(self._client, QUEUES)
+
+    async def get_cost(
+        self, by: Sequence[Group] = ("job",), since: float = 0.0
+    ) -> UsageQueryStatus:
+        """Return the GPU hours and the cost of the namespace since a Unix time, in lines *by*.
+
+        Raises:
+            lockstep.kube.usage.NoAnswer: when no recorder answers, or it refuses.
+        """
+        start = timestamp.show(since) if since else None
+        spec = UsageQuerySpec(by=list(by), start=start)
+        return await ask(self._client, self.namespace, spec)
+
 
 class TrainerClient:
     """The same for programs without asyncio; a context manager."""
@@ -255,6 +286,21 @@ class TrainerClient:
         """As that of the asynchronous client."""
         self._run(self._inner.delete_job(name))
 
+    def list_queues(self) -> list[Queue]:
+        """As that of the asynchronous client."""
+        return self._run(self._inner.list_queues())
+
+    def get_cost(self, by: Sequence[Group] = ("job",), since: float = 0.0) -> UsageQueryStatus:
+        """As that of the asynchronous client."""
+        return self._run(self._inner.get_cost(by, since))
+
 
 async def _open(kubeconfig: Path | None, context: str | None, namespace: str) -> AsyncTrainerClient:
     return AsyncTrainerClient(kubeconfig=kubeconfig, context=context, namespace=namespace)
+
+
+def _code(root: str | Path | None) -> Bundle | None:
+    try:
+        return None if root is None else bundle(Path(root))
+    except BadCode as error:
+        raise BadTrainer(f"code: {error}; {error.remedy}") from error

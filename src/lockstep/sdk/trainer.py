@@ -45,6 +45,9 @@ class Trainer:
     gpus_per_node: int = 0
     resources_per_node: Mapping[str, str | int] = field(default_factory=dict)
     """Other resources of each node, as requests and limits: ``{"memory": "16Gi"}``."""
+    code: str | Path | None = None
+    """A directory that goes with the job, as with ``lockstep submit --code``; it runs in it. The
+    script is then a file of it and may import its neighbours."""
     image: str = "none"
     env: Mapping[str, str] = field(default_factory=dict)
     queue: str = "default"
@@ -91,6 +94,8 @@ class Trainer:
             raise BadTrainer(f"func, script, command: given {told}; say one of the three")
         if self.func is not None:
             return [self.python, "-c", self._source(self.func)]
+        if self.script is not None and self.code is not None:
+            return [self.python, _within(Path(self.script), Path(self.code)), *self.args]
         if self.script is not None:
             return [self.python, "-c", self._read(Path(self.script)), *self.args]
         return [*self.command, *self.args]
@@ -122,6 +127,14 @@ class Trainer:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "is not text"
             raise BadTrainer(f"script: {script}: {reason}; name a file with Python") from None
+
+
+def _within(script: Path, code: Path) -> str:
+    """Return where *script* is in the directory *code*."""
+    for place in (script, code / script):
+        if place.is_file() and place.resolve().is_relative_to(code.resolve()):
+            return place.resolve().relative_to(code.resolve()).as_posix()
+    raise BadTrainer(f"script: {script} is no file of {code}; name one of the directory in code")
 
 
 def _fits(text: str, what: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +10,10 @@ from typing import Any, Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
 from lockstep.api.gang import GANGS
-from lockstep.api.merge import difference
 from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES
-from lockstep.api.wire import to_builtins
 from lockstep.compat.fluid.objects import DATASETS
 from lockstep.compat.kserve.objects import (
     ANALYSIS_TEMPLATES,
@@ -25,18 +22,15 @@ from lockstep.compat.kserve.objects import (
     LOCAL_MODEL_CACHES,
     LOCAL_MODEL_NAMESPACE_CACHES,
     SERVING_RUNTIMES,
-    Status,
+    InferenceService,
 )
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.runtimes import known
 from lockstep.compat.kserve.scaling import Scaling
 from lockstep.compat.kserve.translate import Component
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
-from lockstep.kube.errors import Conflict, NotFound
-from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
-from lockstep.serve.carrying_out import carry_out
+from lockstep.runtime.controller import Key
+from lockstep.runtime.reconciler import Writer
 from lockstep.serve.core import pods, release
 from lockstep.serve.core.autoscale import Autoscaler, Policy, policy
 from lockstep.serve.core.decide import decide, translate
@@ -45,11 +39,9 @@ from lockstep.serve.core.load import Meter, alive
 from lockstep.serve.core.metrics import Pace, at_least, wanted
 from lockstep.serve.core.models import MODEL_LABEL
 from lockstep.serve.core.named_models import with_model
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.surroundings import peers_of
-from lockstep.serve.core.world import Seen
 from lockstep.serve.readings import Reading, Readings, answer
-
-log = logging.getLogger(__name__)
 
 ScaleKey = tuple[str, str, str]
 """Namespace, service and component."""
@@ -73,9 +65,8 @@ class Scale:
 class ServingController:
     """Brings each service to what its spec says and its load needs."""
 
-    client: Client
+    writer: Writer
     caches: Mapping[Resource[Any], Informer[Any]]
-    recorder: Recorder
     readings: Readings = field(default_factory=Readings)
     cached: bool = False
     """Whether models come as Datasets that nodes cache."""
@@ -116,13 +107,7 @@ class ServingController:
             unread=self._unread(key, component),
             answers=self._answers(key, seen, component, now),
         )
-        try:
-            for action in decision.actions:
-                await carry_out(self.client, key[0], action)
-            await self._write_status(seen, decision.status)
-        except (Conflict, NotFound) as error:
-            log.debug("%s: %s", key, error)
-            return 0.1
+        await self.writer.carry_out(INFERENCE_SERVICES, seen.service, decision)
         scheduled = not isinstance(component, Problem) and bool(component.scaling.schedule)
         if scheduled and not seen.pods:
             return SCHEDULE_TICK
@@ -162,15 +147,7 @@ class ServingController:
         if service is None:
             return None
         here = [r for r in self.caches[SERVING_RUNTIMES] if r.metadata.namespace == namespace]
-        label = f"{namespace}/{name}"
-        owned = {
-            res: [
-                one
-                for one in self.caches[res].by_index(ROUTE_LABEL, label)
-                if any(o.uid == service.metadata.uid for o in one.metadata.owner_references)
-            ]
-            for res in (PODS, CONTROLLER_REVISIONS, GANGS)
-        }
+        owned = {res: self._owned(res, service) for res in (PODS, CONTROLLER_REVISIONS, GANGS)}
         return Seen(
             with_model(service, self.caches[MODEL_VERSIONS]),
             known(here, self.caches[CLUSTER_SERVING_RUNTIMES]),
@@ -201,6 +178,16 @@ class ServingController:
             ],
         )
 
+    def _owned(self, res: Resource[Any], service: InferenceService) -> list[Any]:
+        """Return the objects of a kind that a service owns."""
+        meta = service.metadata
+        labelled = self.caches[res].by_index(ROUTE_LABEL, f"{meta.namespace}/{meta.name}")
+        return [
+            one
+            for one in labelled
+            if any(owner.uid == meta.uid for owner in one.metadata.owner_references)
+        ]
+
     def _wanted(self, key: ScaleKey, seen: Seen, component: Component, now: float) -> int:
         """Return how many replicas the load of a component needs."""
         scaling = component.scaling
@@ -229,17 +216,14 @@ class ServingController:
             scale.autoscaler = Autoscaler(since=now)
         ready = sum(pods.ready(pod) for pod in there)
         if ready == 0:
-            # A service that nobody could use yet was not idle.
+            # A service that no client could use yet was not idle.
             scale.autoscaler.idle_since = None
         by_load = scale.autoscaler.desired(now, ready, asked)
         if scaling.metrics:
             up = [pod for pod in there if pods.ready(pod)]
             reading = self.readings.get(key, scaling.metrics, up, component.port)
-            by_load = (
-                _by_metrics(scale, scaling, reading, len(up), now=now, by_load=by_load)
-                if by_load
-                else 0
-            )
+            if by_load:
+                by_load = _by_metrics(scale, scaling, reading, len(up), now=now, by_load=by_load)
         scale.desired = max(by_load, 1 if held else 0, least)
         if asked.maximum:
             scale.desired = min(scale.desired, max(asked.maximum, scheduled))
@@ -251,18 +235,6 @@ class ServingController:
             return
         concurrency, rps = scale.meter.read(seen.loads, now)
         scale.autoscaler.record(now, rps if metric == "rps" else concurrency, asked)
-
-    async def _write_status(self, seen: Seen, status: Status) -> None:
-        service = seen.service
-        if patch := difference(to_builtins(service.status), to_builtins(status)):
-            meta = service.metadata
-            await self.client.patch(
-                INFERENCE_SERVICES,
-                meta.name,
-                {"metadata": {"resourceVersion": meta.resource_version}, "status": patch},
-                meta.namespace,
-                subresource="status",
-            )
 
 
 def _by_metrics(

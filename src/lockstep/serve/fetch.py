@@ -6,12 +6,16 @@ import json
 import os
 import sys
 import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 CHUNK = 8 << 20
 TIMEOUT = 60.0
+HUB = "https://huggingface.co"
 
 
 class FetchError(Exception):
@@ -27,19 +31,63 @@ def fetch(uri: str, directory: Path) -> int:
     parts = urlsplit(uri)
     if parts.scheme in ("http", "https"):
         return _http(uri, directory / Path(parts.path).name)
+    if parts.scheme == "hf":
+        return _hub(uri, directory)
     if parts.scheme != "s3":
-        raise FetchError(f"{uri}: known are s3, http and https")
+        raise FetchError(f"{uri}: known are s3, hf, http and https")
     return _s3(parts.netloc, parts.path.strip("/"), directory, uri)
 
 
-def _http(uri: str, target: Path) -> int:
+def _http(uri: str, target: Path, headers: Mapping[str, str] = MappingProxyType({})) -> int:
     written = 0
+    request = urllib.request.Request(uri)  # noqa: S310  fetch() has looked at the scheme
+    for header, value in headers.items():
+        # A hub sends to another host for large files: that host must not get the user's token.
+        request.add_unredirected_header(header, value)
     try:
-        with urllib.request.urlopen(uri, timeout=TIMEOUT) as answer, target.open("wb") as file:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, target.open("wb") as file:  # noqa: S310
             while data := answer.read(CHUNK):
                 written += file.write(data)
-    except OSError as error:
+            stated = answer.headers.get("Content-Length")
+    except (OSError, HTTPException) as error:
         raise FetchError(f"{uri}: {error}") from error
+    if stated is not None and written != int(stated):
+        raise FetchError(f"{uri}: the connection broke after {written} of {stated} bytes")
+    return written
+
+
+def _hub(uri: str, directory: Path) -> int:
+    """Fetch all files of ``hf://ORG/MODEL``, or of ``hf://ORG/MODEL:REVISION``.
+
+    ``HF_ENDPOINT`` names another hub than Hugging Face's, ``HF_TOKEN`` opens gated models.
+    """
+    name, _, revision = uri.removeprefix("hf://").strip("/").partition(":")
+    if len(name.split("/")) != 2 or not all(name.split("/")):
+        raise FetchError(f"{uri}: write hf://ORG/MODEL or hf://ORG/MODEL:REVISION")
+    hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
+    token = os.environ.get("HF_TOKEN", "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    revision = quote(revision or "main", safe="")
+    listing = f"{hub}/api/models/{quote(name)}/revision/{revision}"
+    request = urllib.request.Request(listing, headers=headers)  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            told = json.load(answer)
+        files = [str(one["rfilename"]) for one in told["siblings"]]
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+        hint = "; for a gated model, set HF_TOKEN in the predictor's env" if not token else ""
+        raise FetchError(f"{uri}: {listing}: {error}{hint}") from error
+    # All files are of the commit that was listed, also when the branch moves meanwhile.
+    commit = quote(str(told.get("sha") or ""), safe="") or revision
+    written = 0
+    for file in files:
+        target = directory / file
+        if not target.resolve().is_relative_to(directory.resolve()):
+            raise FetchError(f"{uri}: {file} leads out of the model's directory")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        written += _http(f"{hub}/{quote(name)}/resolve/{commit}/{quote(file)}", target, headers)
+    if not files:
+        raise FetchError(f"{uri}: there is nothing")
     return written
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep.api.core import AnyObject
 from lockstep.api.dataset_cache import DATASET_CACHES
-from lockstep.api.merge import difference
 from lockstep.api.resource import Resource
 from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS
 from lockstep.compat.kserve import storage
@@ -18,36 +16,24 @@ from lockstep.compat.kserve.objects import (
     LOCAL_MODEL_NAMESPACE_CACHES,
     LOCAL_MODEL_NODE_GROUPS,
 )
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
-from lockstep.serve.carrying_out import carry_out
+from lockstep.runtime.actions import Decision
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.reconciler import Reconciler
 from lockstep.serve.core.local_models import SeenLocalModel, decide_local, place_of
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
 class LocalModelController:
     """Makes a Dataset of each LocalModelCache of one kind, and says which nodes have it."""
 
-    client: Client
-    resource: Resource[AnyObject]
     caches: Mapping[Resource[Any], Informer[Any]]
 
-    async def reconcile(self, key: Key) -> float | None:
-        """Take the next step for the object at *key*; return when to look again.
-
-        Raises:
-            ApiError: when the server cannot be used now; the caller tries again later.
-        """
-        obj = self.caches[self.resource].get(*key)
-        if obj is None or obj.metadata.deletion_timestamp is not None:
-            return None
+    async def see(self, obj: AnyObject) -> SeenLocalModel:
+        """Return what is known of *obj* and of its Dataset."""
         place = place_of(obj)
-        seen = SeenLocalModel(
+        return SeenLocalModel(
             obj,
             {one.metadata.name: one for one in self.caches[LOCAL_MODEL_NODE_GROUPS]},
             self.caches[DATASETS].get(*place),
@@ -59,18 +45,6 @@ class LocalModelController:
             self.caches[DATA_LOADS].get(*place) is not None,
             list(self._users(place)),
         )
-        status, actions = decide_local(seen)
-        try:
-            for action in actions:
-                await carry_out(self.client, place[0], action)
-            if patch := difference(obj.status, status):
-                await self.client.patch(
-                    self.resource, key[1], {"status": patch}, key[0] or None, subresource="status"
-                )
-        except (Conflict, NotFound) as error:
-            log.debug("%s: %s", key, error)
-            return 0.1
-        return None
 
     def _users(self, place: Key) -> Iterable[Key]:
         """Yield the services whose models lie in the Dataset at *place*."""
@@ -78,6 +52,12 @@ class LocalModelController:
             if any(storage.names(mount.mount_point, place) for mount in one.spec.mounts):
                 for owner in one.metadata.owner_references:
                     yield one.metadata.namespace, owner.name
+
+
+def _decide(seen: SeenLocalModel, now: float) -> Decision[dict[str, Any]]:
+    status, actions = decide_local(seen)
+    space, _ = place_of(seen.object)
+    return Decision(status, [replace(action, namespace=space) for action in actions])
 
 
 def add_local_models(manager: Manager, caches: Mapping[Resource[Any], Informer[Any]]) -> None:
@@ -89,9 +69,10 @@ def add_local_models(manager: Manager, caches: Mapping[Resource[Any], Informer[A
         DATA_LOADS: manager.informer(DATA_LOADS),
     }
     known[LOCAL_MODEL_NODE_GROUPS].optional = known[DATA_LOADS].optional = True
+    see = LocalModelController(known).see
     for resource in (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES):
-        shell = LocalModelController(manager.client, resource, known)
         objects = known[resource]
+        shell = Reconciler(objects, see, _decide, manager.writer())
 
         def every(_: Any, objects: Informer[Any] = objects) -> Iterable[Key]:
             return [(one.metadata.namespace, one.metadata.name) for one in objects]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES, AnyObject
@@ -29,15 +29,18 @@ from lockstep.compat.kserve.objects import (
 )
 from lockstep.compat.leaderworkerset.kinds import LEADER_WORKER_SETS
 from lockstep.compat.leaderworkerset.translate import services as leader_worker_sets
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.actions import Decision
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.reconciler import Reconciler
 from lockstep.serve.composition_controller import CompositionController
 from lockstep.serve.controller import ServingController
+from lockstep.serve.core.graph_objects import decide_graph
 from lockstep.serve.core.models import MODEL_LABEL
 from lockstep.serve.graph_controller import GraphController
 from lockstep.serve.local_model_controller import add_local_models
-from lockstep.serve.pool_controller import add_pools
+from lockstep.serve.pool_controller import add_inference_pools
 from lockstep.serve.readings import Readings
 from lockstep.serve.trained_controller import add_trained
 
@@ -50,6 +53,24 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
 
     With *cached* models come as Datasets: the nodes' caches show them to pods.
     """
+    caches = _caches(manager)
+    devices = manager.informer(DEVICE_USAGES)
+    readings = Readings(devices)
+    shell = ServingController(manager.writer(), caches, readings, cached)
+    controller = Controller("inferenceservice", shell.reconcile, workers=4)
+    _follow(controller, caches)
+    manager.add(controller)
+    _add_graphs(manager, caches)
+    add_local_models(manager, caches)
+    add_trained(manager, caches)
+    add_inference_pools(manager, caches)
+    _add_language_models(manager, caches, cached=cached)
+    sets = CompositionController(leader_worker_sets, caches)
+    _add_composed(manager, caches, LEADER_WORKER_SETS, sets)
+
+
+def _caches(manager: Manager) -> dict[Resource[Any], Informer[Any]]:
+    """Return the informers of all that services depend on."""
     services = manager.informer(INFERENCE_SERVICES)
     labelled = {
         res: manager.informer(res, label_selector=ROUTE_LABEL, indices={ROUTE_LABEL: _route_of})
@@ -66,7 +87,7 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
     for one in rest:
         one.optional = True
     models = manager.informer(MODEL_VERSIONS)
-    caches: dict[Resource[Any], Informer[Any]] = {
+    return {
         INFERENCE_SERVICES: services,
         ANALYSIS_TEMPLATES: templates,
         MODEL_VERSIONS: models,
@@ -78,9 +99,11 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
         **runtimes,
         **local,
     }
-    devices = manager.informer(DEVICE_USAGES)
-    readings = Readings(devices)
-    shell = ServingController(manager.client, caches, manager.recorder(), readings, cached)
+
+
+def _follow(controller: Controller, caches: Mapping[Resource[Any], Informer[Any]]) -> None:
+    """Have a service looked at when something changes that it depends on."""
+    services = caches[INFERENCE_SERVICES]
 
     def everyone(_: ServingRuntime) -> Iterable[Key]:
         return [(one.metadata.namespace, one.metadata.name) for one in services]
@@ -96,45 +119,46 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
         name = route.removesuffix("-predictor")
         return name if services.get(namespace, name) is not None else route
 
-    controller = Controller("inferenceservice", shell.reconcile, workers=4)
+    def beside(one: AnyObject) -> list[Key]:
+        return [key for key in _keys(services) if key[0] == one.metadata.namespace]
+
     controller.follow(services)
-    controller.follow(
-        templates, lambda one: [k for k in _keys(services) if k[0] == one.metadata.namespace]
-    )
-    controller.follow(
-        models, lambda one: [k for k in _keys(services) if k[0] == one.metadata.namespace]
-    )
-    controller.follow(routes, _key)
-    controller.follow(routers, reported)
-    controller.follow(datasets, _owners)
-    for informer in labelled.values():
-        controller.follow(informer, _key)
-    for informer in runtimes.values():
-        controller.follow(informer, everyone)
-    manager.add(controller)
-    _add_graphs(manager, caches)
-    add_local_models(manager, caches)
-    add_trained(manager, caches)
-    add_pools(manager, caches)
+    controller.follow(caches[ANALYSIS_TEMPLATES], beside)
+    controller.follow(caches[MODEL_VERSIONS], beside)
+    controller.follow(caches[ROUTERS], reported)
+    controller.follow(caches[DATASETS], _owners)
+    of_service: tuple[Resource[Any], ...] = (ROUTES, PODS, CONTROLLER_REVISIONS, SERVICES, GANGS)
+    for res in of_service:
+        controller.follow(caches[res], _key)
+    controller.follow(caches[SERVING_RUNTIMES], everyone)
+    controller.follow(caches[CLUSTER_SERVING_RUNTIMES], everyone)
+
+
+def _add_language_models(
+    manager: Manager, caches: dict[Resource[Any], Informer[Any]], *, cached: bool
+) -> None:
+    """Make InferenceServices of LLMInferenceServices."""
     configs = manager.informer(LLM_CONFIGS)
     configs.optional = True
 
-    def language(obj: AnyObject) -> list[dict[str, Any]]:
+    def of(obj: AnyObject) -> llm.Configs:
         def config(name: str) -> AnyObject | None:
             return configs.get(obj.metadata.namespace, name) or configs.get(SYSTEM_NAMESPACE, name)
 
-        return llm.services(obj, cached=cached, configs=config)
+        return config
 
-    # Kinds whose objects become InferenceServices, and how.
-    _add_composed(manager, caches, LLM_SERVICES, language, configs)
-    _add_composed(manager, caches, LEADER_WORKER_SETS, leader_worker_sets)
+    def language(obj: AnyObject) -> list[dict[str, Any]]:
+        return llm.services(obj, cached=cached, configs=of(obj))
+
+    made = CompositionController(language, caches, lambda obj: llm.ignored(obj, of(obj)))
+    _add_composed(manager, caches, LLM_SERVICES, made, configs)
 
 
 def _add_composed(
     manager: Manager,
     caches: dict[Resource[Any], Informer[Any]],
     resource: Resource[AnyObject],
-    translate: Callable[[AnyObject], list[dict[str, Any]]],
+    made: CompositionController,
     configs: Informer[AnyObject] | None = None,
 ) -> None:
     """Run the controller of a kind whose objects become InferenceServices.
@@ -143,9 +167,7 @@ def _add_composed(
     """
     objects = manager.informer(resource)
     objects.optional = True
-    shell = CompositionController(
-        manager.client, resource, translate, {**caches, resource: objects}
-    )
+    shell = Reconciler(objects, made.see, made.decide, manager.writer())
 
     def parents(child: InferenceService) -> Iterable[Key]:
         meta = child.metadata
@@ -175,7 +197,10 @@ def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) ->
     def began(router: Router) -> Iterable[Key]:
         return [] if router.status.renewed_at else every(router)
 
-    shell = GraphController(manager.client, caches)
+    see = GraphController(caches).see
+    shell = Reconciler(
+        graphs, see, lambda *known: Decision(*decide_graph(*known)), manager.writer()
+    )
     controller = Controller("inferencegraph", shell.reconcile)
     controller.follow(graphs)
     controller.follow(caches[INFERENCE_SERVICES], here)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,6 @@ from lockstep.compat.kserve.metrics import Metric
 from lockstep.serve.core.metrics import scraped, utilization
 from lockstep.serve.router.calls import Asked, Call
 from lockstep.serve.router.upstream import Pool
-
-log = logging.getLogger(__name__)
 
 PERIOD: Final = 15.0
 TIMEOUT: Final = 5.0

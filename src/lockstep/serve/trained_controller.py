@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api.core import CONFIG_MAPS, PODS, Pod
-from lockstep.api.merge import difference
+from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.compat.kserve import trained
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES, TRAINED_MODELS
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.errors import Conflict, NotFound
+from lockstep.kube.events import reference
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
-from lockstep.serve.carrying_out import carry_out
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.reconciler import Writer
+from lockstep.runtime.status import write_status
 from lockstep.serve.core import pods
 from lockstep.serve.core.gangs import is_worker
+from lockstep.serve.core.service_state import replica_of
 from lockstep.serve.core.trained import Order, SeenModels, decide_models
-from lockstep.serve.core.world import replica_of
 from lockstep.serve.router.calls import Asked, Call
 from lockstep.serve.router.upstream import Pool
-
-log = logging.getLogger(__name__)
 
 _AGAIN: Final = 0.5
 _INDEX_SECONDS: Final = 5.0
@@ -41,7 +38,7 @@ _LOAD_SECONDS: Final = 600.0
 class TrainedModelController:
     """Brings the TrainedModels of a service into its replicas; keys are those of the service."""
 
-    client: Client
+    writer: Writer
     caches: Mapping[Resource[Any], Informer[Any]]
     clock: Callable[[], float] = time.time
     _loaded: dict[Key, dict[tuple[str, str], str]] = field(default_factory=dict)
@@ -80,22 +77,13 @@ class TrainedModelController:
             loaded,
         )
         decided = decide_models(seen, self.clock())
-        try:
-            for action in decided.actions:
-                await carry_out(self.client, namespace, action)
-            for one in models:
-                status = decided.statuses[one.metadata.name]
-                if patch := difference(one.status, status):
-                    await self.client.patch(
-                        TRAINED_MODELS,
-                        one.metadata.name,
-                        {"status": patch},
-                        namespace,
-                        subresource="status",
-                    )
-        except (Conflict, NotFound) as error:
-            log.debug("%s: %s", key, error)
-            return 0.1
+        about = ObjectMeta(namespace=namespace, name=name)
+        if seen.service is not None:
+            about = seen.service.metadata
+        await self.writer.act(reference(INFERENCE_SERVICES, about), decided.actions)
+        for one in models:
+            status = decided.statuses[one.metadata.name]
+            await write_status(self.writer.client, TRAINED_MODELS, one, status)
         for order in decided.orders:
             if order.pod not in unknown:
                 self._carry(order, replicas[order.pod], loaded)
@@ -184,7 +172,7 @@ def add_trained(manager: Manager, caches: Mapping[Resource[Any], Informer[Any]])
         TRAINED_MODELS: models,
         CONFIG_MAPS: manager.informer(CONFIG_MAPS, label_selector=ROUTE_LABEL),
     }
-    shell = TrainedModelController(manager.client, known)
+    shell = TrainedModelController(manager.writer(), known)
 
     def of_pod(pod: Pod) -> Iterable[Key]:
         meta = pod.metadata

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,20 +15,17 @@ from lockstep.api.meta import Condition
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import TEAMS, Team, TeamStatus
-from lockstep.api.wire import to_builtins
-from lockstep.kube.client import Client, Patch
-from lockstep.kube.controller import Key
-from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.client import Client
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
-from lockstep.tenants.core.objects import namespaces
-from lockstep.tenants.core.plan import Action, Apply, Plan, plan
+from lockstep.runtime.controller import Key
+from lockstep.runtime.execution import execute
+from lockstep.runtime.refusals import RETRY_REFUSED
+from lockstep.runtime.status import write_status
+from lockstep.tenants.core.objects import namespaces, readable_above
+from lockstep.tenants.core.plan import plan
 
 TEAM_INDEX: Final = "team"
-_FIELD_MANAGER: Final = "lockstep-tenants"
-_REFUSALS: Final = frozenset({400, 403, 409, 422})
-"""Answers that say that the object is at fault, and not the moment."""
-_RETRY_SECONDS: Final = 30.0
 
 
 @dataclass
@@ -50,10 +47,13 @@ class TeamController:
         team = self.teams.get(*key)
         if team is None or team.metadata.deletion_timestamp is not None:
             return None
-        todo = plan(team, dict(self._seen(team)))
-        problems = [*todo.problems, *[p async for p in self._carry_out(todo)]]
+        queues = {queue.metadata.name: queue for queue in self.owned[QUEUES]}
+        above = readable_above(team.metadata.name, queues)
+        todo = plan(team, dict(self._seen(team)), above)
+        tried = [await execute(self.client, action) for action in todo.actions]
+        problems = [*todo.problems, *(str(refusal) for refusal in tried if refusal)]
         await self._write_status(team, problems)
-        return _RETRY_SECONDS if problems else None
+        return RETRY_REFUSED if problems else None
 
     def _seen(self, team: Team) -> Iterator[tuple[tuple[str, str, str], tuple[Resource[Any], Any]]]:
         for resource, informer in self.owned.items():
@@ -67,34 +67,6 @@ class TeamController:
             found = self.owned[resource].get("", name)
             if found is not None:
                 yield (resource.plural, "", name), (resource, found)
-
-    async def _carry_out(self, todo: Plan) -> AsyncIterator[str]:
-        for action in todo.actions:
-            try:
-                await self._do(action)
-            except ApiError as error:
-                if error.status not in _REFUSALS:
-                    raise
-                place = f"{action.namespace}/{action.name}" if action.namespace else action.name
-                yield f"{action.resource.kind} {place}: {error}"
-
-    async def _do(self, action: Action) -> None:
-        space = action.namespace or None
-        if isinstance(action, Apply):
-            await self.client.patch(
-                action.resource,
-                action.name,
-                action.body,
-                space,
-                how=Patch.APPLY,
-                field_manager=_FIELD_MANAGER,
-                force=True,
-            )
-            return
-        try:
-            await self.client.delete(action.resource, action.name, space, uid=action.uid)
-        except NotFound:
-            return
 
     async def _write_status(self, team: Team, problems: list[str]) -> None:
         now = timestamp.show(self.clock())
@@ -113,10 +85,7 @@ class TeamController:
         status = TeamStatus(
             conditions=[condition], namespaces=namespaces(team), members=len(team.spec.members)
         )
-        if status == team.status:
+        if await write_status(self.client, TEAMS, team, status) is None:
             return
         if problems and (there is None or there.message != condition.message):
             self.recorder.event(team, "Warning", "NotReady", message[:1000])
-        await self.client.patch(
-            TEAMS, team.metadata.name, {"status": to_builtins(status)}, subresource="status"
-        )

@@ -8,11 +8,12 @@ from typing import Any
 from lockstep.api.core import NAMESPACES
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import TEAM_LABEL
-from lockstep.api.queue import QUEUES
+from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.team import TEAMS
 from lockstep.compat.kubeflow.profile import PROFILES
-from lockstep.kube.controller import Controller, Key
-from lockstep.kube.manager import Manager
+from lockstep.kube.informer import Informer
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 from lockstep.tenants.controller import TEAM_INDEX, TeamController
 from lockstep.tenants.core.objects import OWNED
 from lockstep.tenants.profile_controller import ProfileController
@@ -34,6 +35,7 @@ def add_teams(manager: Manager) -> None:
     controller.follow(teams)
     for informer in owned.values():
         controller.follow(informer, _keys)
+    controller.follow(owned[QUEUES], _Below(owned[QUEUES]))
     manager.add(controller)
 
 
@@ -46,6 +48,24 @@ def add_profiles(manager: Manager, ours: Callable[[ObjectMeta], Awaitable[bool]]
     controller.follow(profiles)
     controller.follow(teams)
     manager.add(controller)
+
+
+class _Below:
+    """Finds the teams whose members read a queue that has moved, changed its users, or is new."""
+
+    def __init__(self, queues: Informer[Queue]) -> None:
+        self._queues = queues
+        self._told: dict[str, object] = {}
+
+    def __call__(self, changed: Queue) -> Iterable[Key]:
+        """Return the teams with a queue; none where only the status of *changed* differs."""
+        name = changed.metadata.name
+        queue = self._queues.get("", name)
+        place = queue and (queue.spec.parent, queue.spec.allowed, tuple(_team_of(queue)))
+        if self._told.get(name, ()) == place:
+            return []
+        self._told[name] = place
+        return [key for one in self._queues for key in _keys(one)]
 
 
 def _team_of(obj: Any) -> Iterable[str]:

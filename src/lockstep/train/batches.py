@@ -1,4 +1,4 @@
-"""Batches over any number of ranks: each sample once an epoch, whatever size the job has when.
+"""Batches over any number of ranks: each sample once an epoch, also when the job grows or shrinks.
 
 ::
 
@@ -110,7 +110,7 @@ class Batches:
         }
 
     def load_state_dict(self, state: Json) -> None:
-        """Go on from *state*, with whatever number of ranks there is now.
+        """Go on from *state* with the present number of ranks.
 
         Raises:
             ValueError: when it is of other samples, or of another order.

@@ -2,7 +2,7 @@
 
 A checkpoint is a directory that counts once ``index.json`` names it. That is replaced by a rename,
 in an object store by a conditional put, after the manifest of the checkpoint, which is written
-after all receipts of its ranks. So it counts or does not, whenever anybody is killed. Nothing is
+after all receipts of its ranks. So it counts or does not, whenever a process is killed. Nothing is
 found by listing.
 """
 

@@ -128,7 +128,7 @@ class Checkpointer:
         self._room.write(tensors, text, number, self._generation, copier=self._copier, free=free)
         if self._room.saves(number):
             self._copier.wait()
-            # Answered once the launcher has a copy of its own: at the disk nobody waits.
+            # Answered once the launcher has a copy of its own: no rank waits for the disk.
             ask(self._socket, {"do": "save", "local": self._local, "step": number})
         if not self._summed:
             self._summed = True

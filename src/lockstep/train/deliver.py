@@ -31,6 +31,9 @@ _PACKAGE = """from pkgutil import extend_path
 __path__ = extend_path(__path__, __name__)
 """
 
+_BESIDE = ("health/core/rank_figures.py", "health/core/traces.py")
+"""Modules outside of the launcher's package that it imports; they import no others."""
+
 
 def deliver(directory: Path) -> None:
     """Write the launcher below *directory*.
@@ -38,16 +41,23 @@ def deliver(directory: Path) -> None:
     Raises:
         OSError: when it cannot be written.
     """
-    package = directory / "lib" / "lockstep"
+    package, source = directory / "lib" / "lockstep", Path(__file__).resolve().parents[1]
     skipped = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        Path(__file__).resolve().parent, package / "train", ignore=skipped, dirs_exist_ok=True
-    )
-    (package / "__init__.py").write_text(_PACKAGE)
+    shutil.copytree(source / "train", package / "train", ignore=skipped, dirs_exist_ok=True)
+    for name in _BESIDE:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, package / name)
+    for one in {package, *(folder for name in _BESIDE for folder in _folders(package, name))}:
+        (one / "__init__.py").write_text(_PACKAGE)
     script = directory / "bin" / "lockstep-run"
     script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(_SCRIPT % (directory / "lib"))
     script.chmod(0o755)
+
+
+def _folders(package: Path, name: str) -> list[Path]:
+    """Return the packages between *package* and the module *name* in it."""
+    return [package / one for one in Path(name).parents if one != Path()]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -29,7 +29,25 @@ _WAITS = "D"
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
 _FRAME = re.compile(r'^ +File "([^"]*)", line (\d+) in (.*)$')
 _LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3)[^/]*/")
+_COLLECTIVES = re.compile(r"/torch/distributed/(?:distributed_c10d|_functional_collectives)\.py$")
 _LOADER = "dataloader.py"
+
+
+def memory_kills(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return how often the kernel killed a process of this cgroup for want of memory."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in (proc / "self/cgroup").read_text().splitlines():
+            _, kinds, place = line.split(":", 2)
+            if kinds and "memory" not in kinds.split(","):
+                continue
+            root = groups / "memory" if kinds else groups
+            name = "memory.oom_control" if kinds else "memory.events"
+            # In a container the cgroup's own folder may be mounted as the root.
+            for folder in (root / place.lstrip("/"), root):
+                if (folder / name).is_file():
+                    told = dict(row.split() for row in (folder / name).read_text().splitlines())
+                    return int(told.get("oom_kill", 0))
+    return 0
 
 
 def state(pid: int, proc: Path = Path("/proc")) -> str:
@@ -80,7 +98,10 @@ def stack(text: str) -> Json:
     chosen = [one for one in (loader, own) if one is not None]
     where = " from ".join(f"{Path(file).name}:{line} in {name}" for file, line, name in chosen)
     words = "\n".join(f"{file} {name}" for file, _, name in frames)
-    return {"at": where[:200], "frames": hashlib.sha256(words.encode()).hexdigest()[:12]}
+    told = {"at": where[:200], "frames": hashlib.sha256(words.encode()).hexdigest()[:12]}
+    # The outermost frame of the library is what the program called.
+    called = [name for file, _, name in frames if _COLLECTIVES.search(file) and name != "wrapper"]
+    return {**told, "inside": called[-1][:60]} if called else told
 
 
 def _short(seen: Json) -> Json:

@@ -1,7 +1,7 @@
 """Ranks that are forked from a process that has torch (``lockstep.train.forkserver``).
 
 Ranks that start anew need not import torch again: that takes most of the time from a fault to the
-next step. Whatever cannot be forked is started as it always is.
+next step. Commands that cannot be forked are started as usual.
 """
 
 from __future__ import annotations

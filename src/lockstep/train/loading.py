@@ -1,4 +1,4 @@
-"""A rank's state out of a stored checkpoint, whatever number of ranks wrote it.
+"""A rank's state out of a stored checkpoint that any number of ranks wrote.
 
 Each tensor is put together from the chunks that overlap what this rank holds. Every range that is
 read is compared with its checksum; only weights are unpickled.

@@ -1,7 +1,7 @@
 """What the launcher knows of its ranks by their telemetry: read from their meters, reported.
 
 A rank is suspected to hang once its present step takes three times as long as nearly all of its
-last ones did, and at least ten seconds.
+last ones did, and at least five seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lockstep.train.telemetry import SIZE, Meter, Reading, meter_path, server_pa
 
 Json = dict[str, Any]
 
-SUSPECT_AFTER = 10.0
+SUSPECT_AFTER = 5.0
 BUSY_EVERY = 10.0
 """Seconds between two looks at when a rank calls its collectives."""
 _TIMES = 3.0
@@ -139,6 +139,7 @@ def suspected(reading: Reading, now: float) -> bool:
 def _words(local: int, reading: Reading, now: float, clock: float) -> Json:
     said: Json = {"local": local, "pid": reading.pid, "steps": reading.steps}
     if reading.steps:
+        said["begun"] = reading.begun
         said["at"] = round(clock - (now - reading.last), 3)
         said["seconds"] = round(reading.quantile(0.5), 6)
         said["p99"] = round(reading.quantile(0.99), 6)

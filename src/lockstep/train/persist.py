@@ -257,7 +257,7 @@ def _told(result: WriteResult, item: WriteItem, directory: Place) -> Json:
 
 
 def _commit(books: Catalogue, directory: Place, writer: FileSystemWriter, own: Json) -> bool:
-    """Let the checkpoint count if all its receipts are there; whoever sees the last does it."""
+    """Let the checkpoint count once all its receipts are there; the last rank does it."""
     told, sums = [], []
     for rank in range(own["size"]):
         try:

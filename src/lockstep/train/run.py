@@ -22,7 +22,7 @@ from typing import Any
 from lockstep.train import collecting, preflight
 from lockstep.train import ranks as processes
 from lockstep.train.catalogue import NotStored
-from lockstep.train.evidence import of_ranks
+from lockstep.train.evidence import memory_kills, of_ranks
 from lockstep.train.forking import ForkServer, python_of
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
@@ -89,6 +89,7 @@ class Launcher:
         self._said: Json = {}
         self._world: Json = {}
         self._hang: list[Json] = []
+        self._memory_kills = 0
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._told = threading.Condition()
         self._news = False
@@ -163,6 +164,8 @@ class Launcher:
         rank = int(self._variables["LOCKSTEP_FIRST_RANK"]) + local
         ended = {"rank": rank, "at": time.time(), "line": line}
         ended |= {"signal": -code} if code < 0 else {"code": code}
+        if code == -signal.SIGKILL and memory_kills() > self._memory_kills:
+            ended["oom"] = True
         self._act(self.member.failed(ended))
 
     def _on_gone(self, which: object) -> None:
@@ -235,7 +238,7 @@ class Launcher:
         def gone() -> None:
             self._events.put(("gone", which))
 
-        self._which = which
+        self._which, self._memory_kills = which, memory_kills()
         self.ranks = processes.Ranks(self.command, self._variables, ended=ended, gone=gone)
 
     def _observing(self) -> dict[str, str]:

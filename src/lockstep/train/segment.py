@@ -174,6 +174,8 @@ class Segment:
         for one in self.whole():
             if one.step > step:
                 _NUMBER.pack_into(self.map, _SLOTS_AT[one.slot], 0)
+        if self.progress is not None and self.progress > step:
+            self.progress = step
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes of the segment."""

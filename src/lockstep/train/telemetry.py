@@ -36,6 +36,9 @@ _STEP = struct.Struct("<ddd")
 """Seconds of a step, of those what was waited for data, and the last loss that was known."""
 _NO_LOSS = -math.inf
 _RING_AT = 64
+_BEGUN_AT = 48
+_BEGUN = struct.Struct("<q")
+"""Steps that the program's state held when it began."""
 _SERVED_AT = 56
 SIZE = _RING_AT + RING * _STEP.size
 _LONGEST_SOCKET = 107
@@ -72,6 +75,10 @@ class Meter:
         """Note that the worker server listens."""
         self._memory[_SERVED_AT] = 1
 
+    def begun(self, steps: int) -> None:
+        """Note how many steps the state held before the first of this program."""
+        _BEGUN.pack_into(self._memory, _BEGUN_AT, steps)
+
     def step(
         self, now: float, seconds: float, waited: float, memory: int, loss: float = _NO_LOSS
     ) -> None:
@@ -99,7 +106,8 @@ class Meter:
         pairs = [(seconds, waited) for seconds, waited, _ in kept if seconds > 0]
         losses = [loss for _, _, loss in kept]
         served = bool(raw[_SERVED_AT])
-        return Reading(int(steps), last, began, int(pid), int(memory), served, pairs, losses)
+        begun = int(_BEGUN.unpack_from(raw, _BEGUN_AT)[0])
+        return Reading(int(steps), last, began, int(pid), int(memory), served, pairs, losses, begun)
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,8 @@ class Reading:
     """Seconds of the last steps, and of those what was waited for data; the first is the oldest."""
     losses: Sequence[float] = ()
     """The loss of each of the last ``RING`` steps, or what was known of it by then."""
+    begun: int = 0
+    """Steps that the program's state held before its first."""
 
     @property
     def data(self) -> float:
@@ -136,7 +146,7 @@ def observe(env: Mapping[str, str]) -> None:
     which = directory, int(env["LOCKSTEP_GENERATION"]), int(env.get("LOCAL_RANK", "0"))
     fd = os.open(meter_path(*which), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # Whatever the rank starts inherits its variables; the first that runs is the rank.
+        # Processes that the rank starts inherit its variables; the first that runs is the rank.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(fd)
@@ -145,6 +155,7 @@ def observe(env: Mapping[str, str]) -> None:
     meter = Meter.open(fd)
     meter.start(time.monotonic())
     watch = _Watch(meter, server_path(*which))
+    watch.saves = _own_saves(env, watch)
     # The file stays open: with it goes the lock.
     watch.fd = fd
     if "torch" in sys.modules:
@@ -193,6 +204,8 @@ class _Watch:
         self._torch: Any = None
         self._server: Any = None
         self._losses = _Losses()
+        self._begun = 0
+        self.saves: Any = None
         self.fd = -1
 
     def torch_there(self, torch: Any) -> None:
@@ -202,6 +215,7 @@ class _Watch:
         optimizers = importlib.import_module("torch.optim.optimizer")
         optimizers.register_optimizer_step_post_hook(self._stepped)
         self._losses.watch(torch)
+        self.saves.watch(torch)
         loaders = importlib.import_module("torch.utils.data.dataloader")
         self._time_loader(loaders._BaseDataLoaderIter)
         self._serve(torch)
@@ -216,9 +230,25 @@ class _Watch:
         now = time.monotonic()
         if self._steps % _MEMORY_EVERY == 1 and self._torch.cuda.is_initialized():
             self._memory = int(self._torch.cuda.max_memory_reserved())
+        if not self._steps:
+            self._begun = self._held(optimizer)
+            self._meter.begun(self._begun)
         seconds = now - self._last if self._last else 0.0
         self._meter.step(now, seconds, self._waited, self._memory, self._losses.known())
         self._last, self._waited, self._steps = now, 0.0, self._steps + 1
+
+    def at(self) -> int:
+        """Return how many steps the program's state holds now."""
+        return self._begun + self._steps if self._steps else int(self.saves.loaded)
+
+    def _held(self, optimizer: Any) -> int:
+        """Return how many steps the state held before the first, which has just been made."""
+        if "lockstep.train.checkpointer" in sys.modules:
+            return int(os.environ.get("LOCKSTEP_RESUME") or 0)
+        # Adam and its kin count their steps; of others the loaded file tells.
+        kept = (one.get("step") for one in optimizer.state.values() if isinstance(one, dict))
+        steps = max((int(one) for one in kept if one is not None), default=0)
+        return max(steps - 1, int(self.saves.loaded))
 
     def _time_loader(self, iterator: Any) -> None:
         following, watch = iterator.__next__, self
@@ -246,6 +276,19 @@ class _Watch:
     def _end(self) -> None:
         with _silent():
             self._server.shutdown()
+
+
+def _own_saves(env: Mapping[str, str], watch: _Watch) -> Any:
+    """Return what marks the files that the program saves."""
+    path = Path(__file__).resolve().parent / "own_saves.py"
+    spec = importlib.util.spec_from_file_location("_lockstep_own_saves", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(str(path))
+    module = sys.modules["_lockstep_own_saves"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    job = f"{env.get('LOCKSTEP_NAMESPACE', '')}/{env.get('LOCKSTEP_WORLD', '')}"
+    notes = Path(env["LOCKSTEP_TELEMETRY"]) / f"saves-{env.get('LOCAL_RANK', '0')}.json"
+    return module.OwnSaves(job, watch.at, notes)
 
 
 class _Losses:
@@ -287,7 +330,7 @@ class _Losses:
 
     def note(self, tensor: Any) -> None:
         """Keep the value of a loss, or begin to copy it from its device."""
-        # Whatever is wrong here, the user's step goes on; its loss is then not known.
+        # After any error here the user's step goes on; its loss is then not known.
         with contextlib.suppress(Exception):
             if tensor.numel() != 1 or tensor.device.type not in ("cpu", "cuda"):
                 return

@@ -15,36 +15,26 @@ from lockstep.api.core import (
     NODES,
     PODS,
     AnyObject,
-    ObjectReference,
 )
 from lockstep.api.label_requirements import SelectorError
-from lockstep.api.merge import difference
 from lockstep.api.meta import LabelSelector, ObjectMeta, controller_of
 from lockstep.api.resource import Resource
 from lockstep.api.selectors import from_selector
 from lockstep.api.wire import Wire, convert, to_builtins
-from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
-from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
-from lockstep.kube.events import Recorder
+from lockstep.kube.errors import ApiError
 from lockstep.kube.informer import Informer
-from lockstep.workloads.core.plan import (
-    JOBS,
-    REPLICA_SETS,
-    Change,
-    Create,
-    Delete,
-    Json,
-    Plan,
-    World,
-    owner,
-)
+from lockstep.runtime.actions import Action, Change, Create, Delete, Note
+from lockstep.runtime.controller import Key
+from lockstep.runtime.execution import execute, execute_all
+from lockstep.runtime.reconciler import Writer
+from lockstep.runtime.refusals import Refusal
+from lockstep.runtime.status import write_status
+from lockstep.workloads.core.plan import JOBS, REPLICA_SETS, Json, Plan, World, owner
 
 T = TypeVar("T", bound=Wire)
 
 BY_OWNER: Final = "lockstep.dev/owner"
 BY_SPACE: Final = "lockstep.dev/namespace"
-_REFUSALS: Final = frozenset({400, 403, 405, 413, 422})
 
 
 def owners(obj: Any) -> list[str]:
@@ -62,13 +52,12 @@ def spaces(obj: Any) -> list[str]:
 class WorkloadController:
     """Brings the objects of one kind to what they say."""
 
-    client: Client
+    writer: Writer
     resource: Resource[AnyObject]
     decide: Callable[[AnyObject, World, float], Plan]
     objects: Informer[AnyObject]
     children: Mapping[Resource[Any], Informer[Any]]
     """What objects of the kind own, by its resource, and the nodes."""
-    recorder: Recorder
     claims: Resource[Any] | None = None
     """Of which resource those that a selector matches are an object's own."""
     refused: Callable[[AnyObject], str] = field(default=lambda _: "")
@@ -93,14 +82,7 @@ class WorkloadController:
         failure = await self._act(obj, plan)
         if failure is not None and self.resource is REPLICA_SETS:
             plan.status["conditions"] = [_failed(obj, str(failure), timestamp.show(now))]
-        if patch := difference(obj.status, plan.status):
-            await self.client.patch(
-                self.resource,
-                obj.metadata.name,
-                {"metadata": {"uid": obj.metadata.uid}, "status": patch},
-                obj.metadata.namespace,
-                subresource="status",
-            )
+        await write_status(self.writer.client, self.resource, obj, plan.status)
         if failure is not None:
             raise failure
         return plan.again
@@ -152,63 +134,36 @@ class WorkloadController:
 
     async def _own(self, res: Resource[Any], meta: ObjectMeta, references: list[Json]) -> None:
         said = {"resourceVersion": meta.resource_version, "ownerReferences": references}
-        await self.client.patch(res, meta.name, {"metadata": said}, meta.namespace)
+        await self.writer.client.patch(res, meta.name, {"metadata": said}, meta.namespace)
 
     async def _act(self, obj: AnyObject, plan: Plan) -> ApiError | None:
         """Do what is planned; return the refusal that ended it, if one did."""
-        for action in plan.actions:
-            try:
-                await self._do(obj, action)
-            except ApiError as error:
-                if error.status not in _REFUSALS:
-                    raise
-                self._warn(obj, "FailedCreate", f"Error creating: {error}")
-                return error
+
+        async def do(action: Action) -> Refusal | None:
+            refusal = await execute(self.writer.client, action, obj.metadata.namespace)
+            if refusal is None and (note := _told(action)):
+                self.writer.tell(self.resource, obj, note)
+            return refusal
+
+        for refusal in await execute_all(plan.actions, do):
+            self._warn(obj, "FailedCreate", f"Error creating: {refusal.error}")
+            return refusal.error
         return None
 
-    async def _do(self, obj: AnyObject, action: Create | Change | Delete) -> None:
-        space, res = obj.metadata.namespace, action.resource
-        match action:
-            case Create(body=body):
-                try:
-                    await self.client.create(res, body, space)
-                except AlreadyExists:
-                    return
-                if res is PODS:
-                    self._tell(obj, "SuccessfulCreate", f"Created pod: {body['metadata']['name']}")
-            case Change(meta=meta, patch=patch):
-                guarded = {"resourceVersion": meta.resource_version, **patch.get("metadata", {})}
-                body = {**patch, "metadata": guarded}
-                await self.client.patch(res, meta.name, body, space)
-                if "replicas" in patch.get("spec", {}):
-                    size = patch["spec"]["replicas"]
-                    self._tell(
-                        obj, "ScalingReplicaSet", f"Scaled replica set {meta.name} to {size}"
-                    )
-            case Delete(meta=meta):
-                try:
-                    await self.client.delete(
-                        res, meta.name, space, uid=meta.uid, propagation="Background"
-                    )
-                except NotFound:
-                    return
-                if res is PODS:
-                    self._tell(obj, "SuccessfulDelete", f"Deleted pod: {meta.name}")
-
-    def _subject(self, obj: AnyObject) -> ObjectReference:
-        return ObjectReference(
-            api_version=self.resource.api_version,
-            kind=self.resource.kind,
-            namespace=obj.metadata.namespace,
-            name=obj.metadata.name,
-            uid=obj.metadata.uid,
-        )
-
-    def _tell(self, obj: AnyObject, reason: str, message: str) -> None:
-        self.recorder.event(self._subject(obj), "Normal", reason, message)
-
     def _warn(self, obj: AnyObject, reason: str, message: str) -> None:
-        self.recorder.event(self._subject(obj), "Warning", reason, message)
+        self.writer.tell(self.resource, obj, Note(reason, message, warning=True))
+
+
+def _told(action: Action) -> Note | None:
+    """Return the event that Kubernetes' own controllers record about *action*."""
+    match action:
+        case Create(resource=res) if res is PODS:
+            return Note("SuccessfulCreate", f"Created pod: {action.name}")
+        case Delete(resource=res) if res is PODS:
+            return Note("SuccessfulDelete", f"Deleted pod: {action.name}")
+        case Change(patch={"spec": {"replicas": size}}):
+            return Note("ScalingReplicaSet", f"Scaled replica set {action.name} to {size}")
+    return None
 
 
 def _failed(obj: AnyObject, message: str, now: str) -> Json:

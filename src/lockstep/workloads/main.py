@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from lockstep.api.core import CONTROLLER_REVISIONS, NODES, PODS, AnyObject
 from lockstep.api.meta import controller_of
 from lockstep.api.resource import Resource
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key, controlled_by
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.reconciler import Writer
 from lockstep.workloads.controller import BY_OWNER, BY_SPACE, WorkloadController, owners, spaces
 from lockstep.workloads.core import (
     cron_jobs,
     daemon_sets,
     deployments,
+    jobs,
     replica_sets,
     stateful_sets,
 )
@@ -32,75 +35,65 @@ from lockstep.workloads.core.plan import (
 def add_workloads(manager: Manager) -> None:
     """Serve workloads while *manager* leads, where no kube-controller-manager does.
 
-    Jobs are served with other systems' jobs.
+    Of Jobs those whose pods follow one another: the others are served with other systems' jobs.
     """
-    recorder = manager.recorder()
-
-    def add(
-        resource: Resource[AnyObject],
-        decide: Callable[..., Any],
-        children: Iterable[Resource[Any]],
-        claims: Resource[Any] | None = None,
-        refused: Callable[[AnyObject], str] = lambda _: "",
-    ) -> None:
-        caches: dict[Resource[Any], Informer[Any]] = {
-            res: manager.informer(res, indices={BY_OWNER: owners, BY_SPACE: spaces})
-            for res in children
-            if res is not NODES
-        }
-        nodes = manager.informer(NODES) if NODES in children else None
-        objects = manager.informer(resource)
-        shell = WorkloadController(
-            manager.client,
-            resource,
-            decide,
-            objects,
-            caches if nodes is None else {**caches, NODES: nodes},
-            recorder,
-            claims,
-            refused,
-        )
-        controller = Controller(resource.kind.lower(), shell.reconcile)
-        controller.follow(objects)
-        for cache in caches.values():
-            controller.follow(cache, _owned_by(resource))
-        if claims is not None:
-            controller.follow(caches[claims], _orphans(objects))
-        if nodes is not None:
-            controller.follow(nodes, _all_of(objects))
-        manager.add(controller)
-
-    add(REPLICA_SETS, replica_sets.decide, (PODS,), PODS)
-    add(DEPLOYMENTS, deployments.decide, (REPLICA_SETS,), REPLICA_SETS)
+    add = partial(_add, manager, manager.writer())
+    add(REPLICA_SETS, replica_sets.decide, (PODS,), claims=PODS)
+    add(DEPLOYMENTS, deployments.decide, (REPLICA_SETS,), claims=REPLICA_SETS)
     add(
         STATEFUL_SETS,
         stateful_sets.decide,
         (PODS, CONTROLLER_REVISIONS),
-        PODS,
-        stateful_sets.refused,
+        claims=PODS,
+        refused=stateful_sets.refused,
     )
     add(
         DAEMON_SETS,
         daemon_sets.decide,
         (PODS, CONTROLLER_REVISIONS, NODES),
-        PODS,
-        daemon_sets.refused,
+        claims=PODS,
+        refused=daemon_sets.refused,
     )
     add(CRON_JOBS, cron_jobs.decide, (JOBS,))
+    add(JOBS, jobs.decide, (PODS,))
 
 
-def _owned_by(resource: Resource[AnyObject]) -> Callable[[Any], Iterable[Key]]:
-    """Return a function that tells which object of *resource* controls one."""
-
-    def keys(obj: Any) -> Iterable[Key]:
-        found = controller_of(obj.metadata)
-        if found is None or found.kind != resource.kind:
-            return ()
-        if found.api_version != resource.api_version:
-            return ()
-        return ((obj.metadata.namespace, found.name),)
-
-    return keys
+def _add(
+    manager: Manager,
+    writer: Writer,
+    resource: Resource[AnyObject],
+    decide: Callable[..., Any],
+    children: Iterable[Resource[Any]],
+    *,
+    claims: Resource[Any] | None = None,
+    refused: Callable[[AnyObject], str] = lambda _: "",
+) -> None:
+    """Serve one kind, whose objects have *children*; *claims* are those that take up orphans."""
+    caches: dict[Resource[Any], Informer[Any]] = {
+        res: manager.informer(res, indices={BY_OWNER: owners, BY_SPACE: spaces})
+        for res in children
+        if res is not NODES
+    }
+    nodes = manager.informer(NODES) if NODES in children else None
+    objects = manager.informer(resource)
+    shell = WorkloadController(
+        writer,
+        resource,
+        decide,
+        objects,
+        caches if nodes is None else {**caches, NODES: nodes},
+        claims,
+        refused,
+    )
+    controller = Controller(resource.kind.lower(), shell.reconcile)
+    controller.follow(objects)
+    for cache in caches.values():
+        controller.follow(cache, controlled_by(resource))
+    if claims is not None:
+        controller.follow(caches[claims], _orphans(objects))
+    if nodes is not None:
+        controller.follow(nodes, _all_of(objects))
+    manager.add(controller)
 
 
 def _orphans(objects: Informer[AnyObject]) -> Callable[[Any], Iterable[Key]]:

@@ -61,7 +61,7 @@ def test_nobody_is_answered_but_those_who_ask_for_health(
         assert answer.json["reason"] == "Unauthorized"
 
 
-def test_an_account_may_do_what_its_roles_allow_and_no_more(shared_server: ApiServer) -> None:
+def test_an_account_may_do_exactly_what_its_roles_allow(shared_server: ApiServer) -> None:
     shared_server.request("POST", ACCOUNTS, {"metadata": {"name": "reader"}})
     token = new_token(shared_server, "reader")
     refused = ask(shared_server, "GET", MAPS, token=token)

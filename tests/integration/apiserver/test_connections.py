@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.waiting import stretched
 
 IDLE = 2_000
 
@@ -26,7 +27,7 @@ def many_files() -> Iterator[None]:
 
 
 def connect(api: ApiServer, *, certificate: bool) -> ssl.SSLSocket:
-    plain = socket.create_connection(("127.0.0.1", api.port), timeout=60)
+    plain = socket.create_connection(("127.0.0.1", api.port), timeout=stretched(60))
     return api.context(certificate=certificate).wrap_socket(plain, server_hostname="127.0.0.1")
 
 

@@ -69,7 +69,7 @@ GRACE = [
 
 
 @pytest.mark.parametrize(("case", "bound", "options", "grace"), GRACE, ids=[g[0] for g in GRACE])
-def test_pods_get_time_to_end_once_they_are_on_a_node(
+def test_pods_on_a_node_get_time_to_end(
     shared_server: ApiServer, case: str, bound: bool, options: Any, grace: int | None
 ) -> None:
     name = case.replace(" ", "-")

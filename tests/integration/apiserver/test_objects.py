@@ -106,7 +106,7 @@ def test_refusals(
     assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
 
 
-def test_an_invalid_object_names_the_field_what_was_given_and_what_is_allowed(
+def test_an_invalid_object_is_answered_with_field_value_and_range(
     api: ApiServer,
 ) -> None:
     status = api.request("POST", PODS, pod("x", restartPolicy="Sometimes")).json

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.support.apiserver import ApiServer
+from tests.support.waiting import stretched
 
 NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"]
 
@@ -39,7 +40,11 @@ def test_private_files_are_for_their_owner_alone(server: ApiServer) -> None:
 def test_a_second_server_on_the_same_directory_is_refused(server: ApiServer) -> None:
     command = [sys.executable, "-m", "lockstep", "apiserver", "--data", str(server.data)]
     second = subprocess.run(
-        [*command, "--port", "0"], capture_output=True, text=True, timeout=30, check=False
+        [*command, "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=stretched(30),
+        check=False,
     )
     assert second.returncode != 0
     assert "in use by another API server" in second.stderr

@@ -75,7 +75,7 @@ def test_bindings_that_are_refused(
     assert message in answer.json["message"]
 
 
-def test_the_older_way_to_bind_names_the_pod_in_the_body(shared_server: ApiServer) -> None:
+def test_the_older_binding_call_names_the_pod_in_its_body(shared_server: ApiServer) -> None:
     pod(shared_server, "older")
     binding = {"metadata": {"name": "older"}, "target": {"name": "n3"}}
     answer = shared_server.request("POST", "/api/v1/namespaces/default/bindings", binding)

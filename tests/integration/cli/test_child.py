@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.up.child import Child, Part
@@ -65,9 +65,9 @@ async def stage(tmp_path: Path):
     os.close(built.lock)
 
 
-async def test_a_part_is_ready_when_it_says_so_and_ends_when_told(stage: Stage) -> None:
+async def test_a_part_reports_ready_and_ends_on_request(stage: Stage) -> None:
     child = stage.play(STAYS)
-    await asyncio.wait_for(child.ready.wait(), 10)
+    await asyncio.wait_for(child.ready.wait(), stretched(10))
     await child.stop()
     assert child.task.done()
     assert child.log_path.read_text().splitlines()[-1] == "bye"
@@ -76,36 +76,36 @@ async def test_a_part_is_ready_when_it_says_so_and_ends_when_told(stage: Stage) 
 
 async def test_a_killed_part_is_started_again(stage: Stage) -> None:
     child = stage.play(STAYS)
-    await asyncio.wait_for(child.ready.wait(), 10)
+    await asyncio.wait_for(child.ready.wait(), stretched(10))
     (first,) = stage.pids()
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: len(stage.pids()) == 2)
     assert stage.said == ["part ended (killed by SIGKILL); starting it again"]
 
 
-async def test_a_part_that_ignores_the_request_is_killed_after_its_grace(stage: Stage) -> None:
+async def test_a_part_that_ignores_the_request_is_killed_in_time(stage: Stage) -> None:
     child = stage.play(IGNORES_TERM, grace=0.2)
-    await asyncio.wait_for(child.ready.wait(), 10)
+    await asyncio.wait_for(child.ready.wait(), stretched(10))
     began = time.monotonic()
     await child.stop()
     assert time.monotonic() - began >= 0.2
     assert any("killing it" in line for line in stage.said)
 
 
-async def test_a_part_that_cannot_start_is_given_up_with_its_last_words(stage: Stage) -> None:
+async def test_a_part_that_cannot_start_is_reported_with_last_words(stage: Stage) -> None:
     child = stage.play(FAILS)
     with pytest.raises(CommandFailed, match=r"part ended \(exit code 1\) 3 times") as caught:
-        await asyncio.wait_for(child.task, 20)
+        await asyncio.wait_for(child.task, stretched(20))
     assert "cannot: the number is 42" in str(caught.value)
     assert str(child.log_path) in caught.value.hint
 
 
 async def test_the_end_is_noticed_while_a_heir_holds_the_output(stage: Stage) -> None:
     child = stage.play(LEAVES_A_HEIR)
-    await asyncio.wait_for(child.ready.wait(), 10)
+    await asyncio.wait_for(child.ready.wait(), stretched(10))
     (heir,) = stage.pids()
     try:
-        await asyncio.wait_for(child.stop(), 5)
+        await asyncio.wait_for(child.stop(), stretched(5))
         os.kill(heir, 0)
     finally:
         os.kill(heir, signal.SIGKILL)
@@ -128,7 +128,7 @@ asyncio.run(main())
         sys.executable, "-c", supervisor, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    assert await asyncio.wait_for(process.stdout.readline(), 20) == b"up\n"
+    assert await asyncio.wait_for(process.stdout.readline(), stretched(20)) == b"up\n"
     text = (tmp_path / "part.log").read_text()
     part = int(text.split()[1])
     process.kill()

@@ -59,7 +59,7 @@ def scattered(plane: ControlPlane):
     clear(plane, "here", "there", "large")
 
 
-def test_it_names_the_job_whose_move_makes_room_and_moves_nothing(scattered):
+def test_it_names_the_job_to_move_and_moves_nothing(scattered):
     plan = json.loads(scattered.ok("defrag", "large", "-o", "json"))
     assert [move["job"] for move in plan["moves"]] in (["here"], ["there"])
     assert len(set(plan["nodes"].values())) == 3
@@ -85,7 +85,7 @@ def test_agreed_to_it_moves_the_job_and_all_run(scattered):
     assert not moved.get("nominated")
 
 
-def test_by_the_policy_of_a_queue_they_move_without_being_asked(plane):
+def test_a_queues_policy_moves_them_without_a_request(plane):
     policy = {"after": "1s", "maxPrice": "100d", "coolDown": "0s"}
     make_queue(plane, "tidy", defragmentation=policy)
     scatter(plane, "--queue", "tidy")

@@ -12,6 +12,7 @@ from tests.support.control_plane import LOCKSTEP
 from tests.support.drawn import draw_gang, node
 from tests.support.jobs import job as drawn_job
 from tests.support.jobs import role
+from tests.support.waiting import stretched
 
 from lockstep.api.core import NODES, PODS
 from lockstep.api.gang import GANGS
@@ -66,7 +67,7 @@ async def test_no_scheduler_answers(server: ApiServer) -> None:
             env={**os.environ, "KUBECONFIG": str(server.kubeconfig)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=stretched(60),
             check=False,
         )
         assert done.returncode == 1, done.stdout

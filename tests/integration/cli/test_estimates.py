@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.waiting import eventually_sync
 
 
-def test_what_waits_is_told_when_it_starts_or_why_nobody_knows(plane):
+def test_a_waiting_job_learns_its_start_or_why_not(plane):
     whole = ("--simulated", "--gpus", "8", "--workers", "3")
     plane.ok("submit", "plain", "--name", "there", *whole, "--", "x")
     plane.eventually_bound("there", 3)

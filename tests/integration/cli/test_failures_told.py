@@ -31,7 +31,7 @@ def test_what_can_never_start_fails_without_a_restart(
         assert status["message"] in plane.ok(shown, name)
 
 
-def test_a_command_runs_where_it_was_submitted_and_its_output_comes_at_once(
+def test_a_command_runs_in_its_folder_and_prints_immediately(
     plane: ControlPlane,
 ) -> None:
     code = "import os; print(os.getcwd(), os.environ['PYTHONUNBUFFERED'])"

@@ -22,9 +22,7 @@ with socketserver.TCPServer(("", 0), Echo) as server:
 """
 
 
-def test_a_command_runs_in_a_pod_and_files_go_both_ways(
-    plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_a_command_runs_inside_and_files_go_both_ways(plane: ControlPlane, tmp_path: Path) -> None:
     plane.ok("submit", "plain", "--name", "inn", "--", "sleep", "600")
     plane.ok("wait", "inn", "--for", "running", "--timeout", "60s")
     done = plane.run("exec", "inn", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
@@ -66,12 +64,21 @@ def test_a_port_is_forwarded(plane: ControlPlane) -> None:
 
 
 def test_jobs_are_chosen_for_deletion(plane: ControlPlane) -> None:
-    plane.ok("submit", "plain", "--name", "arr", "--array", "2", "--label", "k=v", "--", "true")
-    plane.ok("wait", "arr-0", "arr-1", "--timeout", "60s")
+    plane.ok("submit", "plain", "--name", "arr", "--array", "2", "--label", "k=v", "--",
+             "echo", "said")  # fmt: skip
+    assert plane.ok("wait", "arr", "--timeout", "60s").count("succeeded") == 2
+    wrote = plane.ok("logs", "arr").splitlines()
+    assert wrote == ["[arr-0] said", "[arr-1] said"]
     plane.ok("submit", "plain", "--name", "stays", "--", "sleep", "600")
     assert plane.ok("delete", "-l", "k=v", "--ended").count("deleted") == 2
     assert plane.ok("list", "-o", "name") == "job/stays\n"
     assert plane.run("delete").returncode == 2
+    plane.ok("wait", "stays-worker-0", "--for", "running", "--timeout", "60s")
+    assert plane.ok("exec", "stays-worker-0", "--", "echo", "hi") == "hi\n"
+    assert plane.ok("logs", "stays-worker-0") == ""
+    plane.ok("submit", "plain", "--name", "two", "--array", "2", "--suspend", "--", "true")
+    assert plane.ok("delete", "two") == "job/two-0 deleted\njob/two-1 deleted\n"
+    assert "not found: job/two" in plane.run("delete", "two").stderr
     assert plane.ok("delete", "--all") == "job/stays deleted\n"
     assert plane.run("delete", "--ended").stderr == "nothing to delete\n"
 
@@ -82,7 +89,29 @@ def test_scale_and_status(plane: ControlPlane) -> None:
     assert plane.ok("scale", "el", "--workers", "2") == "job/el scaled: worker from 1 to 2\n"
     eventually_sync(lambda: plane.gangs()["el"].get("bound") == 2, 60, "it has two")
     assert plane.run("scale", "el", "--workers", "4").returncode == 2
+    scaled = plane.run("scale", "el-worker-1", "1")
+    assert scaled.stdout == "job/el scaled: worker from 2 to 1\n"
+    assert "pod el-worker-1 is of job el" in scaled.stderr
     found = json.loads(plane.ok("status", "-o", "json"))
     assert found["nodes"] == {"Ready": 5}
     assert sum(found["jobs"].values()) == 1
     plane.ok("delete", "el")
+
+
+def test_every_command_takes_names_of_pods_and_arrays(plane: ControlPlane) -> None:
+    plane.ok("submit", "plain", "--name", "seen", "--array", "2", "--", "sleep", "600")
+    plane.ok("wait", "seen-1-worker-0", "--for", "running", "--timeout", "60s")
+    assert plane.ok("get", "seen-1-worker-0", "-o", "name") == "pod/seen-1-worker-0\n"
+    assert plane.ok("get", "seen", "-o", "name") == "job/seen-0\njob/seen-1\n"
+    assert "State:" in plane.ok("describe", "seen-1-worker-0")
+    page = json.loads(plane.ok("describe", "seen-1-worker-0", "-o", "json"))
+    assert page["object"]["kind"] == "Pod"
+    told = json.loads(plane.ok("explain", "seen-1-worker-0", "-o", "json"))
+    assert told["name"] == "pod/seen-1-worker-0"
+    for command in ("describe", "explain", "scale"):
+        more = ("2",) if command == "scale" else ()
+        refused = plane.run(command, "seen", *more)
+        assert "seen is an array of 2 jobs" in refused.stderr
+        assert "seen-0, seen-1" in refused.stderr
+    assert plane.run("get", "job/seen-1-worker-0").returncode == 1
+    plane.ok("delete", "seen")

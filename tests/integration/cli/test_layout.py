@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 
-def test_ranks_reach_the_job_as_its_node_ranks_and_are_drawn(plane, tmp_path: Path):
+def test_ranks_reach_the_job_as_node_ranks_and_are_drawn(plane, tmp_path: Path):
     resources = {"limits": {"nvidia.com/gpu": 8}}
     container = {"name": "main", "image": "x", "command": ["x"], "resources": resources}
     job = {

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests.support.apiserver import ApiServer
 from tests.support.control_plane import LOCKSTEP
+from tests.support.waiting import stretched
 from tools.deploy.generate import CHART
 
 LOCKSTEP_API = "/apis/lockstep.dev/v1alpha1"
@@ -59,7 +60,7 @@ def lockstep(server: ApiServer, *args: str, **env: str) -> subprocess.CompletedP
         env={**os.environ, "KUBECONFIG": str(server.kubeconfig), **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=stretched(60),
         check=False,
     )
 

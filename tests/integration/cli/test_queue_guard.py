@@ -7,7 +7,7 @@ from tests.support.control_plane import ControlPlane
 from tests.support.waiting import eventually_sync
 
 
-def test_a_job_in_an_unknown_queue_waits_until_it_is_created(plane: ControlPlane) -> None:
+def test_a_job_in_an_unknown_queue_waits_for_its_creation(plane: ControlPlane) -> None:
     sent = plane.run("submit", "plain", "--name", "lost", "--queue", "labb", "--", "true")
     assert sent.returncode == 0
     assert "warning: queue labb does not exist" in sent.stderr

@@ -9,7 +9,7 @@ from tests.support.waiting import eventually_sync
 DUP = ("submit", "plain", "--name", "dup")
 
 
-def test_a_name_that_is_taken_is_an_error_and_replace_runs_it_anew(plane: ControlPlane) -> None:
+def test_a_taken_name_is_an_error_and_replace_reruns_it(plane: ControlPlane) -> None:
     plane.ok(*DUP, "--wait", "--", "true")
     again = plane.run(*DUP, "--wait", "--", "false")
     assert (again.returncode, again.stdout) == (1, "")
@@ -22,7 +22,7 @@ def test_a_name_that_is_taken_is_an_error_and_replace_runs_it_anew(plane: Contro
     plane.ok("delete", "dup")
 
 
-def test_a_change_says_when_it_takes_effect_and_restart_makes_it(plane: ControlPlane) -> None:
+def test_a_change_says_when_it_applies_and_restart_applies_it(plane: ControlPlane) -> None:
     run1 = ("submit", "plain", "--name", "run1")
     plane.ok(*run1, "--", "sleep", "300")
     plane.eventually_phase("run1", "Running")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.control_plane import LOCKSTEP, ControlPlane, processes
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 PARTS = (
     "apiserver",
@@ -31,7 +31,7 @@ def test_it_says_where_it_is_and_writes_a_private_kubeconfig(plane: ControlPlane
     assert {path.stem for path in (plane.data / "log").glob("*.log")} == set(PARTS)
 
 
-def test_it_begins_with_the_kinds_a_queue_a_topology_and_its_nodes(plane: ControlPlane) -> None:
+def test_it_begins_with_kinds_a_queue_a_topology_and_nodes(plane: ControlPlane) -> None:
     assert plane.ok("list", "queues", "-o", "name") == "queue/default\n"
     assert plane.ok("list", "topologies", "-o", "name") == "topology/default\n"
     assert plane.ok("list") == ""
@@ -104,7 +104,7 @@ def test_detached_it_returns_when_it_is_ready(tmp_path: Path) -> None:
         [*LOCKSTEP, "up", *arguments, "--kubeconfig", str(kubeconfig), "--detach"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=stretched(60),
         check=False,
     )
     try:
@@ -119,7 +119,7 @@ def test_detached_it_returns_when_it_is_ready(tmp_path: Path) -> None:
     assert processes(data) == []
 
 
-def test_pods_end_with_down_and_their_jobs_go_on_with_up(tmp_path: Path) -> None:
+def test_pods_end_with_down_and_jobs_continue_with_up(tmp_path: Path) -> None:
     plane = ControlPlane(tmp_path / "data").start()
     # The directory in its command is how the test finds the pod's process.
     code = f"import time; time.sleep(600)  # {tmp_path}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.conformance.known import KNOWN, REFUSED, Known, Refused, reason_for
-from tests.integration.conformance.play import compare
-from tests.integration.conformance.report import PAGE, share, table, unexplained
-from tests.integration.conformance.script import SCRIPT
-from tests.integration.conformance.servers import both
+from tests.support.conformance.known import KNOWN, REFUSED, Known, Refused, reason_for
+from tests.support.conformance.play import compare
+from tests.support.conformance.report import PAGE, share, table, unexplained
+from tests.support.conformance.script import SCRIPT
+from tests.support.conformance.servers import both
 
 ENOUGH = 0.95
 FEWEST = 300

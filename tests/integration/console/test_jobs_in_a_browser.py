@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +33,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def link(plane: ControlPlane) -> str:
-    return plane.ok("console", "--print", "--data", str(plane.data)).strip()
+    return plane.ok("console", "--print").strip()
 
 
 def enter(page: Page, plane: ControlPlane) -> None:
@@ -62,7 +64,10 @@ def test_a_job_from_the_form_to_its_end(plane: ControlPlane, page: Page) -> None
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_text("There is no such job any more.")).to_be_visible()
+    expect(page.get_by_role("log")).to_contain_text("from the pod")
     assert "hello" not in plane.ok("list")
+    told = plane.ok("report", "--month", datetime.now(UTC).strftime("%Y-%m"), "-o", "json")
+    assert json.loads(told)["total"]["gpuHours"] > 0
 
 
 def re_contains(text: str) -> Any:
@@ -173,5 +178,6 @@ def test_a_killed_console_is_back_and_the_page_recovers(plane: ControlPlane, pag
     killed = plane.child("console")
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
+    eventually_sync(lambda: plane.child("console") not in (None, killed), 60.0, "another console")
     # Sessions live in the process: the page asks to sign in, and does not hang.
     expect(page.get_by_label("Bearer token")).to_be_visible()

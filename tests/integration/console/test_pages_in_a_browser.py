@@ -139,9 +139,7 @@ def test_a_node_is_cordoned_and_drained(page: Page, plane: ControlPlane) -> None
     expect(page.locator("h1 .badge")).to_have_text("Ready")
 
 
-def test_an_object_is_changed_as_yaml_and_a_conflict_is_shown(
-    page: Page, plane: ControlPlane
-) -> None:
+def test_a_yaml_edit_changes_an_object_and_shows_conflicts(page: Page, plane: ControlPlane) -> None:
     visit(page, "/teams/-/vision?tab=yaml")
     text = page.get_by_role("textbox", name="Object as YAML")
     written = text.input_value()
@@ -157,7 +155,7 @@ def test_an_object_is_changed_as_yaml_and_a_conflict_is_shown(
     expect(page.locator(".difference")).to_contain_text("zoe")
 
 
-def test_a_new_object_with_an_unknown_field_is_refused_by_name(page: Page) -> None:
+def test_a_new_object_with_an_unknown_field_is_refused(page: Page) -> None:
     visit(page, "/prices/new")
     text = page.get_by_role("textbox", name="Object as YAML")
     text.fill(text.input_value().replace("name: cloud", "name: spare") + "  surprise: 1\n")

@@ -14,6 +14,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.console import Console, Visitor, apply
 from tests.support.fake_issuer import CLIENT, SECRET, FakeIssuer
 from tests.support.kube_apiserver import MORE_OPTIONS, KubeApiServer
+from tests.support.waiting import stretched
 
 PROXY = "X-Forwarded-User"
 
@@ -47,7 +48,7 @@ def begin(visitor: Visitor, issuer: FakeIssuer) -> dict[str, str]:
     where = urlsplit(to.headers["Location"])
     assert where.netloc == issuer.netloc
     trust = ssl.create_default_context(cafile=str(issuer.ca))
-    connection = http.client.HTTPSConnection(issuer.netloc, timeout=30, context=trust)
+    connection = http.client.HTTPSConnection(issuer.netloc, timeout=stretched(30), context=trust)
     connection.request("GET", f"{where.path}?{where.query}")
     back = urlsplit(connection.getresponse().headers["Location"])
     connection.close()
@@ -59,7 +60,7 @@ def finish(visitor: Visitor, brought: dict[str, str]) -> Any:
     return visitor.request("GET", f"/oidc/callback?{urlencode(brought)}")
 
 
-def test_the_console_gets_the_token_and_the_api_server_judges_it(
+def test_the_api_server_judges_the_token_the_console_gets(
     issuer: FakeIssuer, console: Console, shared_server: ApiServer
 ) -> None:
     """The embedded server trusts no issuer; one that did is played by its file of tokens."""

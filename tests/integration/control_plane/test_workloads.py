@@ -19,7 +19,7 @@ from lockstep.api.meta import controller_of
 from lockstep.api.resource import Resource
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.workloads.core.plan import (
     CRON_JOBS,
     DAEMON_SETS,
@@ -228,7 +228,7 @@ async def test_workloads_go_as_under_kube_controller_manager(
             assert own.get(key) == wanted.get(key), (number, key)
 
 
-async def test_a_cron_job_makes_up_for_the_newest_run_that_it_missed(server: ApiServer) -> None:
+async def test_a_cron_job_makes_up_only_for_its_newest_run(server: ApiServer) -> None:
     container = {"name": "main", "image": "x"}
     job = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
     spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job}}
@@ -258,7 +258,7 @@ async def test_a_cron_job_makes_up_for_the_newest_run_that_it_missed(server: Api
         await eventually(told, PATIENCE, "the status names it")
 
 
-async def test_an_orphan_is_adopted_and_one_that_differs_is_let_go(server: ApiServer) -> None:
+async def test_an_orphan_is_adopted_and_a_different_one_released(server: ApiServer) -> None:
     async with ours(server) as client:
         # Should the set not have seen it in time, the pod made in its place is what goes.
         costly = {"controller.kubernetes.io/pod-deletion-cost": "100"}

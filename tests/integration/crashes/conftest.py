@@ -25,7 +25,7 @@ HURRIED = {
     "lockstep.scheduler.status_writer.PACE": 0.01,
     "lockstep.scheduler.queue_status_writer.PACE": 0.02,
     "lockstep.scheduler.loop.RETRY_SECONDS": 0.02,
-    "lockstep.scheduler.binder.FIRST_DELAY": 0.02,
+    "lockstep.scheduler.binder.BACKOFF": None,
     "lockstep.scheduler.evictor.RETRY_SECONDS": 0.02,
     "lockstep.scheduler.core.cycle.timers.ROLLBACK": Wait("half-placed gangs, hurried", 0.3),
     "lockstep.scheduler.core.cycle.decider.ROLLBACK": Wait("half-placed gangs, hurried", 0.3),
@@ -36,7 +36,7 @@ HURRIED = {
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pauses short: a scenario is played hundreds of times, and none is about a pause."""
-    from lockstep.kube.backoff import Backoff
+    from lockstep.api.backoff import Backoff
 
     quick = Backoff(initial=0.02, cap=0.2, jitter=0.5)
     for name, value in HURRIED.items():

@@ -15,7 +15,7 @@ from lockstep.api.topology import TOPOLOGIES
 from lockstep.devices.network.planner import add_addresses
 from lockstep.devices.network.planning import node_plan
 from lockstep.kube.client import Client
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 WIRED = ("wired-1", "wired-2")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.costs import HOUR, claim
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
-from tests.unit.insight.test_cost import HOUR, claim
 
 from lockstep.api import timestamp
 from lockstep.api.gang import GANGS
@@ -25,9 +25,9 @@ from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.history.records import NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller
 from lockstep.kube.errors import NotFound
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 NOW = timestamp.parse("2026-11-10T00:00:00Z")

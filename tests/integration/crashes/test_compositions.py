@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tests.integration.crashes.test_services import SPACE, _router, serving
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
+from tests.support.service_story import SPACE, router, serving
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES, Pod
 from lockstep.api.gang import GANGS
@@ -48,7 +48,7 @@ async def told(stage: Stage) -> None:
     client = stage.client
     await ensure_foreign(client, dialects.manifests(["kserve", "leaderworkerset"]))
     await _clear(client)
-    await _router(client)
+    await router(client)
     stage.start()
     await client.create(INFERENCE_GRAPHS, graph(), SPACE)
     body = {"metadata": {"name": "chat"}, **language(prefill=True)}

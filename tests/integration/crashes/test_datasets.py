@@ -10,16 +10,15 @@ import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
-from lockstep.api.core import NODES
+from lockstep.api.core import CLAIMS, NODES, VOLUMES
 from lockstep.api.dataset_cache import CAN_CACHE_LABEL, DATASET_CACHES
 from lockstep.compat import dialects
 from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, RUNTIME_KINDS
-from lockstep.data.core.objects import CLAIMS, VOLUMES
 from lockstep.data.main import add_data
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import NotFound
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 SPACE, NAME, NODE = "default", "files", "data-node"

@@ -14,7 +14,7 @@ from lockstep.api.gang import GANGS
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.kube.client import Client
 from lockstep.kube.election import Timing
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.main import add_scheduler
 
 TIMING = Timing(lease=2.0, fence=1.2, retry=0.1)

@@ -15,7 +15,7 @@ from lockstep.api.node_health import NODE_HEALTHS
 from lockstep.health.lifecycle import add_lifecycle
 from lockstep.health.remediation.controller import add_remediation
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 SICK, LOST, WELL = "sick", "lost", "well"

@@ -15,9 +15,9 @@ from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, NotFound
-from lockstep.kube.manager import Manager
 from lockstep.notebooks.core import kernel_pod
 from lockstep.notebooks.main import add_notebooks
+from lockstep.runtime.manager import Manager
 
 NAME = "session"
 

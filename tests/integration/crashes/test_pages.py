@@ -21,9 +21,9 @@ from lockstep.compat.kubeflow.tensorboard import TENSORBOARDS
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound
-from lockstep.kube.manager import Manager
-from lockstep.notebooks.installed import Installed
+from lockstep.notebooks.kind_ownership import KindOwnership
 from lockstep.notebooks.main import add_notebooks
+from lockstep.runtime.manager import Manager
 from lockstep.tenants.main import add_profiles, add_teams
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ async def pages(client: Client, ready: Callable[[str], None]) -> None:
     manager = Manager(client, name="controllers", leader_elect=False)
     add_notebooks(manager)
     add_teams(manager)
-    add_profiles(manager, Installed(client, PROFILES).ours)
+    add_profiles(manager, KindOwnership(client, PROFILES).ours)
     await manager.run(ready)
 
 

@@ -20,8 +20,8 @@ from lockstep.compat.kfp.kinds import SCHEDULED_WORKFLOWS
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import NotFound
-from lockstep.kube.manager import Manager
 from lockstep.pipelines.main import add_pipelines
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 RUN = "journey"

@@ -17,8 +17,8 @@ from lockstep.api.gang import GANGS
 from lockstep.api.names import HELD_TAINT
 from lockstep.api.node_pool import NODE_POOLS
 from lockstep.kube.client import Client
-from lockstep.kube.manager import Manager
 from lockstep.pools.main import add_pools
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 TEMPLATE = {"capacity": {"cpu": 96, "memory": "1Ti", "nvidia.com/gpu": 8}}

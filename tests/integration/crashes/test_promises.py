@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.integration.crashes.test_room import end_of, let_go, placed, reason, share, timed
 from tests.support import parts
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
+from tests.support.queue_stories import end_of, let_go, placed, reason, share, timed
 from tests.support.scheduler import add_gang, add_nodes, pod_body
 from tests.support.stories import IMPORTANT, add_importance, stand
 

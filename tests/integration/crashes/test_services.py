@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
+from tests.support.service_story import NAME, SPACE, router, serving, spec
 
-from lockstep.api.core import CONTROLLER_REVISIONS, NAMESPACES, PODS, SERVICES, Pod
-from lockstep.api.names import REVISION_LABEL, SYSTEM_NAMESPACE
-from lockstep.api.serving import ROUTERS, ROUTES
-from lockstep.api.timestamp import show
+from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES, Pod
+from lockstep.api.names import REVISION_LABEL
+from lockstep.api.serving import ROUTES
 from lockstep.compat import dialects
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
-from lockstep.kube.errors import AlreadyExists, NotFound
-from lockstep.kube.manager import Manager
-from lockstep.serve.main import add_serving
+from lockstep.kube.errors import NotFound
 
-Json = dict[str, Any]
-SPACE, NAME = "default", "asked"
 FIRST, SECOND = (f"{NAME}-predictor-{number:05d}" for number in (1, 2))
 KINDS = (PODS, ROUTES, SERVICES, CONTROLLER_REVISIONS)
-
-
-async def serving(client: Client, ready: Callable[[str], None]) -> None:
-    """Control inference services, without an election."""
-    manager = Manager(client, name="controllers", leader_elect=False)
-    add_serving(manager)
-    await manager.run(ready)
-
-
-def spec(word: str, percent: int) -> Json:
-    container = {"name": "kserve-container", "image": "none", "command": ["serve", word]}
-    predictor = {"containers": [container], "minReplicas": 1, "canaryTrafficPercent": percent}
-    return {"spec": {"predictor": predictor}}
 
 
 async def told(stage: Stage) -> None:
@@ -47,7 +28,7 @@ async def told(stage: Stage) -> None:
     client = stage.client
     await ensure_foreign(client, dialects.manifests(["kserve"]))
     await _clear(client)
-    await _router(client)
+    await router(client)
     stage.start()
     await client.create(INFERENCE_SERVICES, {"metadata": {"name": NAME}, **spec("a", 20)}, SPACE)
     await _ready(stage, FIRST)
@@ -58,18 +39,6 @@ async def told(stage: Stage) -> None:
     await client.patch(INFERENCE_SERVICES, NAME, spec("b", 100), SPACE)
     await stage.until(lambda: _shares(client, {SECOND: 100}), "the second version has all")
     await stage.until(lambda: _stand(client, {SECOND}), "the first version's replica is gone")
-
-
-async def _router(client: Client) -> None:
-    with contextlib.suppress(AlreadyExists):
-        await client.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
-    with contextlib.suppress(NotFound):
-        await client.delete(ROUTERS, "played", SYSTEM_NAMESPACE)
-    address = {"url": "http://127.0.0.81", "address": "127.0.0.81"}
-    body = {"metadata": {"name": "played"}, "spec": address}
-    await client.create(ROUTERS, body, SYSTEM_NAMESPACE)
-    status = {"status": {"renewedAt": show(time.time() + 3600)}}
-    await client.patch(ROUTERS, "played", status, SYSTEM_NAMESPACE, subresource="status")
 
 
 async def _replicas(client: Client) -> dict[str, Pod]:

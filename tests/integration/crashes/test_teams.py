@@ -10,10 +10,9 @@ from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
 from lockstep.api.core import NAMESPACES
-from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
 from lockstep.kube.client import Client
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.tenants.core.objects import OWNED, TEAM_LABEL
 from lockstep.tenants.main import add_teams
 
@@ -38,10 +37,10 @@ async def told(stage: Stage) -> None:
     }
     stage.start()
     await stage.client.create(TEAMS, {"metadata": {"name": TEAM}, "spec": spec})
-    await _settled(stage, 6)
+    await _settled(stage, 8)
     change = {"queue": None, "network": "Open", "members": [{"name": "ana"}]}
     await stage.client.patch(TEAMS, TEAM, {"spec": change})
-    await _settled(stage, 3)
+    await _settled(stage, 5)
 
 
 async def _settled(stage: Stage, count: int) -> None:
@@ -73,7 +72,7 @@ async def outcome(stage: Stage) -> object:
             continue
         listing = await stage.client.list(resource, label_selector=f"{TEAM_LABEL}={TEAM}")
         for item in listing.items:
-            space = None if resource is QUEUES else item.metadata.namespace
+            space = item.metadata.namespace if resource.namespaced else None
             await stage.client.delete(resource, item.metadata.name, space)
     return ends
 

@@ -22,7 +22,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.audit import Audit
 from tests.support.scheduler import PartProcess, add_gang, add_nodes, pod_body
 from tests.support.stories import IMPORTANT, add_importance
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 from tests.support.witness import witnessed
 
 from lockstep.api.core import LEASES, PODS, Pod
@@ -108,7 +108,7 @@ async def struck(audit: Audit, moment: Callable[[], bool], strike: Callable[[], 
 
     cancel = audit.pods.subscribe(look)
     try:
-        async with asyncio.timeout(40.0):
+        async with asyncio.timeout(stretched(40.0)):
             await done.wait()
     finally:
         cancel()

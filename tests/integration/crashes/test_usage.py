@@ -17,7 +17,7 @@ from lockstep.insight.history.store import Store
 from lockstep.insight.main import add_history
 from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 Json = dict[str, Any]
 SPACE, GANG, NODE = "default", "train", "n0"

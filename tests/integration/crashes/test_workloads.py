@@ -15,7 +15,7 @@ from lockstep.api.core import CONTROLLER_REVISIONS, NODES, PODS
 from lockstep.api.meta import controller_of
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, Conflict, NotFound
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.workloads.core.plan import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
 from lockstep.workloads.main import add_workloads
 

@@ -4,88 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.apiserver import ApiServer
+from tests.support.cache_nodes import MIB, digest, drawn, expected, made
 from tests.support.data_caches import (
     SPACE,
-    CacheProcess,
     ask,
     bind,
-    can_mount,
     change,
+    needs_views,
     status,
     until,
 )
 from tests.support.range_store import RangeStore
+from tests.support.s3 import S3, SECRET, USER
+from tests.support.waiting import stretched
 
-from lockstep.api.core import EVENTS
-from lockstep.api.dataset_cache import DATASET_CACHES
+from lockstep.api.core import EVENTS, SECRETS
 from lockstep.data.view import holder
 from lockstep.kube.client import Client
-from lockstep.kube.crds import ensure_crds
 from lockstep.nodes.process.shim.calls import mount
 
 pytest.importorskip("obstore", reason="needs the data extra")
-needs_views = pytest.mark.skipif(not can_mount(), reason="needs /dev/fuse and root")
-MIB = 1 << 20
-
-
-def made(count: int, size: int, seed: int = 1) -> dict[str, bytes]:
-    return {f"d{index % 7}/{index:04}": drawn(size, seed, index) for index in range(count)}
-
-
-def drawn(size: int, *seed: int) -> bytes:
-    """Return bytes that look random and are the same each time."""
-    return hashlib.shake_128(repr(seed).encode()).digest(size)
-
-
-@pytest.fixture
-async def client(shared_server: ApiServer) -> AsyncIterator[Client]:
-    async with shared_server.client() as found:
-        await ensure_crds(found)
-        yield found
-        for one in (await found.list(DATASET_CACHES, SPACE)).items:
-            await found.delete(DATASET_CACHES, one.metadata.name, SPACE)
-
-
-@pytest.fixture
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A short path, since the holder's socket lies below it."""
-    yield tmp_path_factory.mktemp("c")
-
-
-@pytest.fixture
-def nodes(shared_server: ApiServer, place: Path) -> Iterator[Any]:
-    started: list[CacheProcess] = []
-
-    def start(*names: str) -> list[CacheProcess]:
-        found = [CacheProcess(shared_server, place, name).start() for name in names]
-        started.extend(found)
-        return found
-
-    yield start
-    for one in started:
-        one.stop()
-
-
-def digest(root: Path) -> dict[str, str]:
-    """Read everything below *root*."""
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
-
-
-def expected(files: dict[str, bytes]) -> dict[str, str]:
-    return {key: hashlib.sha256(data).hexdigest() for key, data in files.items()}
 
 
 @needs_views
@@ -159,9 +103,7 @@ async def test_readers_wait_while_a_killed_cache_is_replaced(client: Client, nod
 
 
 @needs_views
-async def test_a_dataset_larger_than_its_room_is_read_and_never_passes_it(
-    client: Client, nodes: Any
-) -> None:
+async def test_a_dataset_larger_than_its_room_is_read_within_it(client: Client, nodes: Any) -> None:
     files = made(64, 256 << 10)
     store = RangeStore(files)
     [node] = nodes("v3")
@@ -209,7 +151,7 @@ async def test_datasets_of_a_namespace_stay_within_its_quota(client: Client, nod
 
 
 def scraped(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310
+    with urllib.request.urlopen(url, timeout=stretched(20)) as answer:  # noqa: S310
         text: str = answer.read().decode()
     return text
 
@@ -276,7 +218,7 @@ async def test_a_dead_owners_share_moves_to_the_others(client: Client, nodes: An
         ("deleted", 404, errno.ESTALE, ("SourceChanged",)),
     ],
 )
-async def test_a_read_that_a_store_fails_says_which_by_an_event(
+async def test_an_event_names_the_store_that_fails_a_read(
     client: Client, nodes: Any, *, name: str, fault: Any, code: int, reason: tuple[str, ...]
 ) -> None:
     files = made(4, 5000)
@@ -312,7 +254,50 @@ async def test_a_read_that_a_store_fails_says_which_by_an_event(
 
 
 @needs_views
-async def test_a_dataset_that_is_read_takes_the_room_of_one_that_is_not(
+async def test_an_expired_key_is_named_and_its_successor_taken(
+    client: Client, nodes: Any, tmp_path: Path
+) -> None:
+    s3 = S3(tmp_path)
+    bucket = s3.bucket("keys")
+    for index in range(6):
+        bucket.put(f"f{index}", b"x" * 1000)
+    pair = {"user": USER, "secret": SECRET}
+    await client.create(SECRETS, {"metadata": {"name": "store"}, "stringData": pair}, SPACE)
+    keys = {"access_key_id": "user", "secret_access_key": "secret"}
+    mount = {
+        "uri": "s3://keys",
+        "options": {"endpoint": s3.url},
+        "secrets": {name: {"name": "store", "key": key} for name, key in keys.items()},
+    }
+    first, second = nodes("k1", "k2")
+    known = [{"node": one.name, "address": ""} for one in (first, second)]
+    for one in (first, second):
+        spec = {"mounts": [mount], "reading": True, "timeout": 3}
+        await ask(client, "keys", one.name, "s3://keys", s3.url, **spec)
+        known[one is second]["address"] = (await bind(client, "keys", one.name)).address
+    for one in (first, second):
+        await change(client, "keys", one.name, peers=known)
+    view = Path((await until(client, "keys", first.name, lambda one: one.view)).view)
+    s3.close()
+    s3.start("another")
+    for index in range(6):
+        with pytest.raises(OSError) as told:
+            await asyncio.to_thread((view / f"f{index}").read_bytes)
+        assert told.value.errno == errno.EIO
+    for one in (first, second):
+        seen = await until(client, "keys", one.name, lambda one: one.reason == "SourceRefused")
+        assert "s3://keys refuses the key of Secret store" in seen.message
+        assert SECRET not in seen.message
+    await client.patch(SECRETS, "store", {"stringData": {"secret": "another"}}, SPACE)
+    for index in range(6):
+        assert await asyncio.to_thread((view / f"f{index}").read_bytes) == b"x" * 1000
+    for one in (first, second):
+        await until(client, "keys", one.name, lambda one: not one.reason)
+    s3.close()
+
+
+@needs_views
+async def test_a_read_dataset_takes_the_room_of_an_unread_one(
     client: Client, nodes: Any, place: Path
 ) -> None:
     """Both lie on a file system of 24 MiB."""

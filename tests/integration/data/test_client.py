@@ -16,7 +16,7 @@ from tests.support.data_caches import (
     CacheProcess,
     ask,
     bind,
-    can_mount,
+    needs_views,
     status,
     until,
 )
@@ -92,7 +92,7 @@ def _read(kubeconfig: str) -> None:
         strange.cat(f"{root}/d1/001")
 
 
-@pytest.mark.skipif(not can_mount(), reason="needs /dev/fuse and root")
+@needs_views
 async def test_what_a_sampler_reads_next_is_fetched_ahead(
     client: Client, node: CacheProcess
 ) -> None:

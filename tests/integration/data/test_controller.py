@@ -12,7 +12,7 @@ from tests.support.kube_cluster import KubeCluster
 from tests.support.scheduler import PartProcess
 from tests.support.waiting import eventually
 
-from lockstep.api.core import NAMESPACES, NODES, PODS
+from lockstep.api.core import CLAIMS, NAMESPACES, NODES, PODS, VOLUMES
 from lockstep.api.dataset_cache import CAN_CACHE_LABEL, DATASET_CACHES, DatasetCache
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.compat import dialects
@@ -24,7 +24,6 @@ from lockstep.compat.fluid.objects import (
     Dataset,
     Runtime,
 )
-from lockstep.data.core.objects import CLAIMS, VOLUMES
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound

@@ -236,9 +236,7 @@ def reason(plane: ControlPlane, name: str) -> str:
     return next((str(one.get("reason", "")) for one in conditions if one["type"] == "Ready"), "")
 
 
-def test_a_changed_object_is_never_mixed_and_comes_by_a_new_version(
-    plane: ControlPlane, s3: S3
-) -> None:
+def test_a_changed_object_is_never_mixed_with_its_old_version(plane: ControlPlane, s3: S3) -> None:
     bucket = s3.bucket("changing")
     for key in ("a", "b"):
         bucket.put(key, key.encode() * 1000)
@@ -293,7 +291,7 @@ def test_a_source_that_gives_nothing_says_why(
     assert SECRET not in json.dumps(status(plane, "datasets", name))
 
 
-def test_a_dataset_that_no_tier_takes_says_so_and_is_read(plane: ControlPlane, s3: S3) -> None:
+def test_a_dataset_no_tier_takes_says_so_and_is_read(plane: ControlPlane, s3: S3) -> None:
     bucket = s3.bucket("toolarge")
     for key in ("a", "b"):
         bucket.put(key, key.encode() * 50_000)
@@ -316,7 +314,7 @@ def test_a_dataset_that_no_tier_takes_says_so_and_is_read(plane: ControlPlane, s
     assert "READ [True, True]" in plane.ok("logs", "pod/through")
 
 
-def test_a_process_runs_after_a_warm_up_and_others_read_by_reference(
+def test_a_process_follows_a_warm_up_and_others_read_references(
     plane: ControlPlane, s3: S3
 ) -> None:
     bucket = s3.bucket("common")

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from tests.integration.data.test_caches import client, drawn, needs_views, nodes, place
-from tests.support.data_caches import ask, bind, until
+from tests.support.cache_nodes import drawn
+from tests.support.data_caches import ask, bind, needs_views, until
+from tests.support.examples import examples
 from tests.support.range_store import RangeStore
 
 from lockstep.kube.client import Client
 
-__all__ = ["client", "nodes", "place"]
 pytest.importorskip("obstore", reason="needs the data extra")
 
 FILES = {
@@ -130,7 +130,7 @@ async def test_the_view_is_as_a_directory_of_the_same_files(
         view, plain = Path(told.view), tmp_path
 
     few = settings(
-        max_examples=10,
+        max_examples=examples(10),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

@@ -17,7 +17,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.console import MARK, account, apply, token
 from tests.support.control_plane import LOCKSTEP
 from tests.support.kube_apiserver import KubeApiServer, free_ports
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 from tools.deploy.generate import MANIFEST
 
 from lockstep.api import creator_policy
@@ -71,7 +71,9 @@ def console(any_server: ApiServer, tmp_path: Path) -> Iterator[int]:
 
 
 def ask(port: int, method: str, path: str, body: Any = None, cookie: str = "") -> Any:
-    connection = http.client.HTTPSConnection("localhost", port, timeout=60, context=UNCHECKED)
+    connection = http.client.HTTPSConnection(
+        "localhost", port, timeout=stretched(60), context=UNCHECKED
+    )
     sent = None if body is None else json.dumps(body)
     connection.request(method, path, sent, {**MARK, "Cookie": cookie})
     response = connection.getresponse()

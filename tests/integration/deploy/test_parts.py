@@ -73,7 +73,7 @@ def scraper(server: ApiServer, name: str, *, may_read: bool) -> str:
 
 
 @pytest.mark.parametrize("part", ["scheduler", "controllers"])
-def test_metrics_are_for_those_who_may_read_them_and_probes_for_all(any_server, part):
+def test_metrics_need_the_right_to_read_and_probes_do_not(any_server, part):
     probes, metrics = free_ports(2)
     options = ("--probe-port", str(probes), "--secure-metrics-port", str(metrics))
     process = PartProcess(config(any_server, part), options=options, part=part).start()
@@ -143,7 +143,7 @@ async def test_a_queue_shows_what_waits_in_it(any_server, client):
         scheduler.kill()
 
 
-async def test_what_holds_a_gang_back_again_raises_the_count_of_its_event(any_server, client):
+async def test_a_repeated_reason_raises_the_count_of_its_event(any_server, client):
     await ensure_crds(client)
     scheduler = PartProcess(config(any_server, "scheduler")).start()
     try:
@@ -186,7 +186,7 @@ MPI: dict[str, Any] = {
         (PODS, "-worker-0", {"spec": {"containers": [{"name": "main", "image": "other"}]}}),
     ],
 )
-async def test_what_somebody_else_made_under_a_jobs_name_is_left_alone(
+async def test_a_foreign_object_under_a_jobs_name_stays_untouched(
     any_server, client, resource, suffix, spec
 ):
     await ensure_crds(client)

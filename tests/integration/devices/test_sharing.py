@@ -17,6 +17,8 @@ from tests.support.control_plane import ControlPlane
 from tests.support.stub_gpus import TENANT, StubGpus
 from tests.support.waiting import eventually_sync
 
+from lockstep.devices.sharing.layout import AccountHead
+
 Json = dict[str, Any]
 SCRIPT = "{tenant} info alloc 600 plain alloc 600 async info run busy_1ms 600"
 """Takes 600 MiB, is refused the next 600, and keeps the card busy."""
@@ -62,6 +64,11 @@ def said(plane: ControlPlane, name: str, end: str) -> str:
         return text if end in text else None
 
     return eventually_sync(look, 60, f"{name} says {end!r}")
+
+
+def events(plane: ControlPlane, reason: str) -> list[str]:
+    items = plane.read("api/v1/namespaces/default/events")["items"]
+    return [one["message"] for one in items if one["reason"] == reason]
 
 
 def percent(row: dict[str, str]) -> int:
@@ -148,6 +155,20 @@ def test_two_pods_on_a_card_are_held_apart(plane: ControlPlane, gpus: StubGpus) 
     plane.ok("delete", "pod/ours")
     eventually_sync(lambda: list(shares(plane)) == ["foreign"], 60, "its share is gone")
 
+    # A program says that it looked up a call that the front does not know: its pod is told.
+    uid = plane.read("api/v1/namespaces/default/pods/foreign")["metadata"]["uid"]
+    account = plane.data / f"node/shares/{uid}/main.account"
+    with account.open("r+b") as file:
+        for where, bytes_ in ((AccountHead.unknown, b"\1"), (AccountHead.stranger, b"cuNew\0")):
+            file.seek(where.offset)
+            file.write(bytes_)
+    told = eventually_sync(lambda: events(plane, "ShareNotHeld"), 60, "its pod is told")
+    assert "looked up 1 calls of the driver" in told[0]
+    assert "the last is cuNew," in told[0]
+    with account.open("r+b") as file:
+        file.seek(AccountHead.unknown.offset)
+        file.write(b"\0")
+
     # Another program that meets no front: NVML sees more than was metered.
     gpus.card(0, {"utilization": 100})
 
@@ -156,7 +177,6 @@ def test_two_pods_on_a_card_are_held_apart(plane: ControlPlane, gpus: StubGpus) 
         return "gpu/0" in str(node["metadata"]["annotations"].get("lockstep.dev/fenced"))
 
     eventually_sync(fenced, 60, "the card is kept from others")
-    events = plane.read("api/v1/namespaces/default/events")["items"]
-    told = [one["message"] for one in events if one["reason"] == "UnmeteredGpuTime"]
+    told = events(plane, "UnmeteredGpuTime")
     assert told
     assert "GPU 0 was busy for 100 %" in told[0]

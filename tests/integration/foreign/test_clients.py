@@ -18,6 +18,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Pod
 from lightkube.types import PatchType
 from tests.support.apiserver import ApiServer
+from tests.support.waiting import stretched
 from tools.deploy.generate import CHART
 
 # kr8s warns of every server newer than itself, and leaves a stream open when a watch is left.
@@ -112,7 +113,7 @@ async def test_kr8s_finds_our_kinds_by_discovery(shared_server: ApiServer) -> No
     names = [g.name async for g in api.get("gangs.lockstep.dev", label_selector="a=b")]
     assert names == ["by-kr8s"]
     await gang.delete()
-    await gang.wait("delete", timeout=20)
+    await gang.wait("delete", timeout=stretched(20))
     assert not await gang.exists()
 
 
@@ -136,7 +137,7 @@ async def test_kr8s_watches(shared_server: ApiServer) -> None:
     watching = asyncio.create_task(follow())
     for config in maps:
         await config.create()
-    await asyncio.wait_for(watching, 20)
+    await asyncio.wait_for(watching, stretched(20))
     assert seen == {"k0", "k1", "k2"}
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.foreign.followers import FOLLOWERS, NAMESPACE, Cache
 from tests.support.apiserver import ApiServer
+from tests.support.followers import FOLLOWERS, NAMESPACE, Cache
 from tests.support.waiting import eventually_sync
 
 pytestmark = [

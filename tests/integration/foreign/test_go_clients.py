@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.support.apiserver import Answer, ApiServer
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 from tools.clients.build import PROGRAM
 
 Json = dict[str, Any]
@@ -119,7 +119,7 @@ def test_every_kind_reads_the_same_in_protobuf(controller: ApiServer) -> None:
         env=environment(controller),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=stretched(60),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,8 @@ from tests.support.process_node import ProcessNode
 from tests.support.waiting import eventually_sync
 from tools.deploy.generate import CHART
 
+from lockstep.compat.etoperator.kinds import JOB
+
 CRDS = CHART / "files" / "crds.yaml"
 
 # What kubectl create makes itself and sends as protobuf, and what must come out of it.
@@ -134,6 +136,25 @@ def test_our_kinds_are_served_explained_and_checked(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin={**gang, "spec": {"minMember": 2}})
     assert json.loads(kubectl("get", "gang", "g", "-o", "json"))["spec"]["queue"] == "default"
     assert "MEMBERS" in kubectl("get", "gangs")
+
+
+def test_a_name_that_two_groups_have_is_ours(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", str(CRDS))
+    kubectl("apply", "-f", "-", stdin=JOB.manifest("et-operator"))
+    for group in ("lockstep.dev", "kai.alibabacloud.com"):
+        crd = f"crd/trainingjobs.{group}"
+        kubectl("wait", "--for=condition=Established", crd, "--timeout=20s")
+    pod = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
+    ours = {
+        "apiVersion": "lockstep.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "digits"},
+        "spec": {"framework": "plain", "roles": [{"name": "worker", "template": pod}]},
+    }
+    kubectl("create", "-f", "-", stdin=ours)
+    for word in ("trainingjob", "trainingjobs", "tj"):
+        found = kubectl("get", word, "digits", "-o", "name").strip()
+        assert found == "trainingjob.lockstep.dev/digits"
 
 
 def test_watching_shows_changes(kubectl: Kubectl) -> None:

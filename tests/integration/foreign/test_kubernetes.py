@@ -87,7 +87,7 @@ def test_a_job_of_5_completes(kubernetes: Kubectl) -> None:
     assert kubernetes("get", "job", "five", "-o", "jsonpath={.status.succeeded}") == "5"
 
 
-def test_a_stateful_set_starts_its_pods_in_order_and_keeps_their_names(kubernetes: Kubectl) -> None:
+def test_a_stateful_set_starts_pods_in_order_and_keeps_names(kubernetes: Kubectl) -> None:
     kubernetes("create", "-f", "-", stdin=workload("StatefulSet", "db", replicas=3))
     kubernetes("rollout", "status", "statefulset/db", "--timeout=60s")
     assert [pod["metadata"]["name"] for pod in pods_of(kubernetes, "db")] == [
@@ -108,7 +108,7 @@ def test_a_daemon_set_has_a_pod_on_each_node(kubernetes: Kubectl) -> None:
     assert len(nodes) == len(set(nodes)) == NODES
 
 
-def test_a_cron_job_makes_up_for_a_run_that_it_missed(kubernetes: Kubectl) -> None:
+def test_a_cron_job_makes_up_for_a_missed_run(kubernetes: Kubectl) -> None:
     spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job_template()}}
     cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "yearly"}}
     kubernetes("create", "-f", "-", stdin={**cron, "spec": spec})
@@ -174,7 +174,7 @@ def test_a_node_is_drained_and_taken_back(kubernetes: Kubectl) -> None:
     kubernetes("delete", "deployment", "moves")
 
 
-def test_a_taint_that_a_pod_does_not_tolerate_drives_it_away(kubernetes: Kubectl) -> None:
+def test_an_untolerated_taint_evicts_a_pod(kubernetes: Kubectl) -> None:
     kubernetes("create", "deployment", "flees", "--image=x")
     kubernetes("rollout", "status", "deployment/flees", "--timeout=60s")
     (pod,) = pods_of(kubernetes, "flees")

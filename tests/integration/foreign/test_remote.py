@@ -19,7 +19,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.kube_apiserver import free_ports
 from tests.support.kubectl import Kubectl
 from tests.support.process_node import ProcessNode, pod
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Kubernetes version:UserWarning"),
@@ -78,7 +78,7 @@ def test_kubectl_has_a_terminal(running: Kubectl) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=stretched(30))
     os.close(own)
     os.close(other)
     assert b"/dev/pts/" in output
@@ -124,7 +124,7 @@ def test_the_official_client_runs_a_command(running: Kubectl) -> None:
         _preload_content=False,
     )
     talk.write_stdin("hello\n")
-    talk.run_forever(timeout=20)
+    talk.run_forever(timeout=stretched(20))
     assert talk.read_stdout() == "hello\n"
     assert talk.returncode == 2
 

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.integration.health.test_thin_path import PATIENCE, controllers, lockstep
 from tests.support.apiserver import ApiServer
+from tests.support.health_cluster import PATIENCE, controllers, lockstep
 from tests.support.waiting import eventually
 
 from lockstep.api import names
@@ -78,7 +78,41 @@ async def test_a_device_is_reset_and_checked_before_it_comes_back(
         assert states == {"matmul": "ok", "memory": "ok", "disk": "ok"}
 
 
-async def test_a_node_with_a_slow_network_is_taken_last_until_it_is_well(
+async def test_a_deleted_nodehealth_takes_its_fences_along(server: ApiServer) -> None:
+    account = server.data / "kubeconfigs" / "agent.kubeconfig"
+    told: list[list[str]] = []
+    async with (
+        lockstep(server, controllers=controllers) as client,
+        Client(ClusterConfig.load(account)) as own,
+    ):
+        await client.create(NODES, {"metadata": {"name": "n"}, "spec": {}})
+        finding = {"cause": "bad", "action": "isolate_node", "confidence": 0.9}
+        findings = [{**finding, "device": "gpu/3"}, finding, {"cause": "network check: nic n/1"}]
+        part = ReturnPart(own, "n", fenced=lambda devices: told.append(list(devices)))
+        running = asyncio.create_task(part.run())
+
+        async def fences() -> tuple[str | None, int]:
+            node = await client.get(NODES, "n")
+            return node.metadata.annotations.get(names.FENCED_ANNOTATION), len(node.spec.taints)
+
+        async def fenced() -> bool:
+            return await fences() == ("gpu/3", 2) and ["gpu/3"] in told
+
+        async def free() -> bool:
+            return await fences() == (None, 0) and told[-1] == []
+
+        try:
+            body = {"metadata": {"name": "n"}, "spec": {"findings": findings}}
+            await client.create(NODE_HEALTHS, body)
+            await eventually(fenced, PATIENCE, "the fence")
+            await client.delete(NODE_HEALTHS, "n")
+            await eventually(free, PATIENCE, "no fence and no taint")
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_node_with_a_slow_network_is_last_until_well(
     server: ApiServer,
 ) -> None:
     async with lockstep(server, controllers=controllers) as client:

@@ -63,9 +63,7 @@ def cost(plane: ControlPlane) -> dict[str, Any]:
 
 
 @pytest.mark.soak  # what it compares are times, which a busy machine changes
-def test_the_cause_of_a_slow_job_is_found_proved_priced_and_mended(
-    plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_a_slow_jobs_cause_is_proved_priced_and_mended(plane: ControlPlane, tmp_path: Path) -> None:
     plane.ok("submit", "-f", str(EXAMPLES / "prices.yaml"))
     plane.ok("submit", "-f", "-", stdin=slow())
     first = advised(plane, "--prove", "--experiments", "1", "--steps", "25", "--patience", "120")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import stretched
 
 pytestmark = pytest.mark.torch
 
@@ -68,7 +69,7 @@ def estimate(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-P", "-m", "lockstep", "estimate", *arguments],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=stretched(200),
         check=False,
         env={**os.environ},
     )
@@ -86,7 +87,7 @@ def test_the_traced_peak_is_that_of_a_run(
     subprocess.run(
         [sys.executable, str(tmp_path / "measure.py"), str(result), str(script), *shape],
         check=True,
-        timeout=200,
+        timeout=stretched(200),
         capture_output=True,
     )
     assert sum(found["bytes"].values()) == pytest.approx(int(result.read_text()), rel=0.05)

@@ -66,7 +66,7 @@ def busy(seconds: float) -> None:
         torch.cuda.synchronize()
 
 
-def test_the_copy_is_of_before_the_next_step_and_keeps_its_bars(memory: Memory) -> None:
+def test_the_copy_predates_the_next_step_and_keeps_its_bars(memory: Memory) -> None:
     import torch
 
     params, optimizer, ckpt = trained()

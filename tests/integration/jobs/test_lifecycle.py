@@ -97,7 +97,7 @@ async def test_an_elastic_job_is_scaled(cluster: Cluster) -> None:
     assert (status.restarts, status.attempt) == (0, 0)
 
 
-async def test_a_suspended_job_gives_its_place_back_and_goes_on_when_resumed(
+async def test_a_suspended_job_returns_its_place_and_continues_when_resumed(
     cluster: Cluster,
 ) -> None:
     await cluster.submit("sleeper", role(FOREVER))
@@ -135,7 +135,7 @@ async def test_a_job_over_its_deadline_fails_and_its_pods_end(cluster: Cluster) 
     await eventually(empty, 90, "the end of the pods")
 
 
-async def test_a_job_is_deleted_with_all_that_is_its_own_after_its_time(cluster: Cluster) -> None:
+async def test_a_finished_job_is_deleted_with_its_objects_in_time(cluster: Cluster) -> None:
     await cluster.submit("brief", role("true"), runPolicy={"timeToLive": "1s"})
 
     await eventually(lambda: gone(cluster, TRAINING_JOBS, "brief"), 90, "the end of the job")
@@ -147,7 +147,7 @@ async def test_a_job_is_deleted_with_all_that_is_its_own_after_its_time(cluster:
     await eventually(lambda: gone(cluster, SERVICES, "brief"), 60, "the end of the service")
 
 
-async def test_a_job_that_is_not_placed_in_time_fails_and_says_so(cluster: Cluster) -> None:
+async def test_a_job_not_placed_in_time_fails_and_says_so(cluster: Cluster) -> None:
     huge = {"container": {"resources": {"requests": {"cpu": "100000"}}}}
     await cluster.submit("huge", role("true", **huge), maxWait="2s")
     status = await cluster.reaches("huge", "Failed")

@@ -16,7 +16,7 @@ def variable(name: str, **source: Any) -> dict[str, Any]:
     return {"container": {"env": [{"name": name, **source}]}}
 
 
-async def test_a_missing_config_map_is_named_and_the_job_runs_once_it_is_there(
+async def test_a_missing_config_map_is_named_until_it_exists(
     cluster: Cluster,
 ) -> None:
     wanted = {"valueFrom": {"configMapKeyRef": {"name": "settings", "key": "x"}}}
@@ -30,7 +30,7 @@ async def test_a_missing_config_map_is_named_and_the_job_runs_once_it_is_there(
     await cluster.reaches("unset", "Succeeded")
 
 
-async def test_a_volume_that_cannot_be_mounted_is_told_from_the_pods_events(
+async def test_events_explain_a_volume_that_cannot_be_mounted(
     cluster: Cluster,
 ) -> None:
     needs_mounts()
@@ -40,7 +40,7 @@ async def test_a_volume_that_cannot_be_mounted_is_told_from_the_pods_events(
     await cluster.says("unmounted", 'configmap "nowhere" not found')
 
 
-async def test_a_template_that_the_server_refuses_is_quoted_with_its_field(
+async def test_a_template_the_server_refuses_is_quoted_with_its_field(
     cluster: Cluster,
 ) -> None:
     await cluster.submit("refused", role("true", container={"name": "Not_A_Name"}))
@@ -64,7 +64,7 @@ async def test_a_template_that_the_server_refuses_is_quoted_with_its_field(
         ("x" * 60, [role("true")], {}, "at most 63 characters"),
     ],
 )
-async def test_a_spec_that_makes_no_sense_is_told_by_its_field(
+async def test_a_senseless_spec_is_named_by_its_field(
     cluster: Cluster, name: str, roles: list[Any], spec: dict[str, Any], expected: str
 ) -> None:
     await cluster.submit(name, *roles, framework="pytorch", **spec)
@@ -74,7 +74,7 @@ async def test_a_spec_that_makes_no_sense_is_told_by_its_field(
     assert not await cluster.pods(name)
 
 
-async def test_a_service_of_somebody_elses_is_in_the_way_until_it_is_gone(
+async def test_a_foreign_service_is_in_the_way_until_it_goes(
     cluster: Cluster,
 ) -> None:
     body = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.jobs.test_survival import PATIENCE, SCRIPT, worker
 from tests.support.process_node import needs_mounts, read_log
+from tests.support.survivors import PATIENCE, SCRIPT, worker
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 

@@ -7,10 +7,10 @@ import re
 import signal
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.process_node import needs_mounts, read_log
+from tests.support.survivors import PATIENCE, SCRIPT, worker
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 
@@ -20,47 +20,11 @@ from lockstep.jobs.gathering import report_in
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.timeout(900),
-    pytest.mark.real_sample("test_a_suspended_job_goes_on_at_its_step_in_new_pods"),
+    pytest.mark.real_sample("test_a_suspended_job_resumes_at_its_step_in_new_pods"),
 ]
 
-PATIENCE = 280.0
-"""Seconds: on a machine with much else to do, torch takes a minute to be imported."""
 
 DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits"
-SCRIPT = """
-import os, sys, torch, torch.distributed as dist
-from lockstep.train import Checkpointer
-
-class Sum:
-    def __init__(self):
-        self.value = torch.zeros(1000)
-        if "PARTS" in os.environ:
-            from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
-            mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-            self.value = distribute_tensor(self.value, mesh, [Shard(0)])
-    def own(self): return self.value.to_local() if "PARTS" in os.environ else self.value
-    def state_dict(self): return {"value": self.value}
-    def load_state_dict(self, state): self.value.copy_(state["value"])
-
-dist.init_process_group("gloo")
-kept = Sum()
-ckpt = Checkpointer(kept=kept)
-start = ckpt.restore()
-rank, out = dist.get_rank(), os.environ["OUT"]
-print(f"rank {rank} starts at {start} with {kept.own()[0].item():.0f}", flush=True)
-for step in range(start, int(sys.argv[1])):
-    one = torch.ones(1000)
-    dist.all_reduce(one)
-    kept.own().add_(one[:len(kept.own())])
-    ckpt.step(step + 1)
-    with open(f"{out}/steps-{rank}", "a") as file:
-        file.write(f"{step}\\n")
-    with open(f"{out}/go") as go:
-        while step + 1 == int(go.read() or 0) and not os.path.exists(f"{out}/past"):
-            go.seek(0)
-print(f"rank {rank} ends with {kept.own()[0].item():.0f}", flush=True)
-dist.destroy_process_group()
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +89,7 @@ async def test_what_is_killed_goes_on_at_its_very_step(
     assert victims[0] not in ranks_of(f"python.*{script} 8")
     (tmp_path / "past").touch()
     status = await cluster.reaches(name, "Succeeded", PATIENCE)
-    assert (status.restarts, status.attempt) == (1, 0)
+    assert (status.restarts, status.attempt) == (1, 0), (status.last_error, status.conditions)
     after = {n: p.metadata.uid for n, p in (await cluster.pods(name)).items()}
     assert before.items() <= after.items()
     printed = read_log(cluster.node, f"{name}-worker-1").splitlines()
@@ -166,13 +130,7 @@ async def test_ranks_get_torchruns_variables(
     assert {"2 0 4 2 1 1 x", "3 1 4 2 1 1 x"} <= printed
 
 
-def worker(*command: str, env: list[dict[str, str]] | None = None, **more: Any) -> dict[str, Any]:
-    container = {"name": "main", "image": "none", "command": list(command), "env": env or []}
-    spec = {"terminationGracePeriodSeconds": 2, "containers": [container]}
-    return {"name": "worker", "replicas": 2, "template": {"spec": spec}, **more}
-
-
-async def test_a_suspended_job_goes_on_at_its_step_in_new_pods(
+async def test_a_suspended_job_resumes_at_its_step_in_new_pods(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     name, script, stop_at = "stored", tmp_path / "sum.py", 5

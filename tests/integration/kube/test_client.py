@@ -68,7 +68,7 @@ async def test_what_can_be_repeated_is_tried_again(fake: FakeServer, fault: Faul
     ],
     ids=["500", "dropped", "429"],
 )
-async def test_a_creation_is_repeated_only_when_the_server_has_not_acted(
+async def test_a_creation_is_repeated_only_if_the_server_did_nothing(
     fake: FakeServer, fault: Fault, sent: int, error: type[Exception] | None
 ) -> None:
     fake.faults.append(fault)

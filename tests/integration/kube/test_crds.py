@@ -52,7 +52,7 @@ async def test_what_a_newer_lockstep_made_stays(any_shared_server: ApiServer) ->
         await made_by(client, None)
 
 
-async def test_the_parts_of_an_embedded_server_upgrade_and_others_go_on(
+async def test_parts_of_an_embedded_server_upgrade_while_others_continue(
     shared_server: ApiServer,
 ) -> None:
     users = shared_server.data / "kubeconfigs"

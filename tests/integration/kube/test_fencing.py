@@ -10,10 +10,10 @@ import sys
 from tests.support import fenced_writer
 from tests.support.apiserver import ApiServer
 from tests.support.fenced_writer import NAME, TIMING
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 from lockstep.api.core import CONFIG_MAPS
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 
 async def test_a_leader_that_was_stopped_too_long_writes_nothing(any_server: ApiServer) -> None:
@@ -46,7 +46,7 @@ async def test_a_leader_that_was_stopped_too_long_writes_nothing(any_server: Api
             await eventually(writes.is_set, what="the second leads")
             before = await written()
             first.send_signal(signal.SIGCONT)
-            assert await asyncio.wait_for(first.stdout.readline(), 20) == b"refused\n"
+            assert await asyncio.wait_for(first.stdout.readline(), stretched(20)) == b"refused\n"
             # A request that was past the fence when its sender was stopped may still arrive.
             assert await written() - before <= 1
             running.cancel()

@@ -15,8 +15,8 @@ from tests.support.fake_server import FakeServer, Fault
 from tests.support.objects import History
 from tests.support.waiting import eventually
 
+from lockstep.api.backoff import Backoff
 from lockstep.api.core import CONFIG_MAPS, ConfigMap
-from lockstep.kube.backoff import Backoff
 from lockstep.kube.cache import Change, key_of
 from lockstep.kube.client import Client
 from lockstep.kube.informer import Informer
@@ -58,7 +58,7 @@ def values(fake: FakeServer) -> dict[str, str]:
     return {name: obj.data["value"] for name, obj in fake.history.objects.items()}
 
 
-async def test_a_fresh_copy_begins_with_the_newest_state_and_says_since_when_it_is_known(
+async def test_a_fresh_copy_begins_with_the_newest_state_and_time(
     fake: FakeServer,
 ) -> None:
     fake.put("c", "x")
@@ -131,7 +131,7 @@ async def test_it_goes_on_where_it_was_without_reading_everything_again(
     assert requests == [("true", True), (None, True)]
 
 
-async def test_a_server_restored_from_a_backup_is_followed_back_in_time(
+async def test_a_server_restored_from_a_backup_is_followed_back(
     fake: FakeServer,
 ) -> None:
     for n in range(5):

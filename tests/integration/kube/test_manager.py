@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from tests.support.apiserver import ApiServer
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 from lockstep.api.core import CONFIG_MAPS, EVENTS, LEASES, NAMESPACES, ConfigMap
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.election import Timing
-from lockstep.kube.endpoints import Ports
 from lockstep.kube.errors import ApiError, NotLeading
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.endpoints import Ports
+from lockstep.runtime.manager import Manager
 
 FAST = Timing(lease=2.0, fence=1.0, retry=0.1)
 
@@ -136,7 +136,7 @@ async def test_informers_are_shared(any_shared_server: ApiServer) -> None:
         assert manager.informer(CONFIG_MAPS, namespace="default") is not one
 
 
-async def test_a_leader_from_the_start_reads_once_it_leads_and_a_later_one_has_read_before(
+async def test_a_first_leader_reads_while_leading_a_later_one_before(
     any_shared_server: ApiServer,
 ) -> None:
     async with any_shared_server.client() as a, any_shared_server.client() as b:
@@ -203,7 +203,7 @@ async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(
             await eventually(lambda: len(recorded.of("stuck")) == 2)
 
 
-async def test_an_orderly_end_lets_calls_finish_and_gives_the_lease_back(
+async def test_an_orderly_end_finishes_calls_and_returns_the_lease(
     any_shared_server: ApiServer,
 ) -> None:
     async with any_shared_server.client() as client:
@@ -325,12 +325,12 @@ async def test_an_informer_that_is_asked_for_late_follows_as_well(
         manager, _ = build(client, leader_elect=False)
         async with running(manager):
             late = manager.informer(CONFIG_MAPS, namespace="late")
-            await asyncio.wait_for(late.wait_synced(), 20)
+            await asyncio.wait_for(late.wait_synced(), stretched(20))
             assert late.get("late", "there") is not None
             assert manager.informer(CONFIG_MAPS, namespace="late") is late
 
 
-async def test_a_process_ends_when_one_of_its_copies_is_no_longer_kept(
+async def test_a_process_ends_when_one_of_its_caches_stops(
     shared_server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with shared_server.client() as client:
@@ -349,4 +349,4 @@ async def test_a_process_ends_when_one_of_its_copies_is_no_longer_kept(
         manager.informer(CONFIG_MAPS, namespace="other")
         broken.set()
         with pytest.raises(RuntimeError, match="as nothing should"):
-            await asyncio.wait_for(task, 20)
+            await asyncio.wait_for(task, stretched(20))

@@ -111,7 +111,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used(
 
 
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("POST", False), ("PATCH", False)])
-async def test_only_reads_are_asked_again_when_a_pooled_connection_ends_under_them(
+async def test_only_reads_are_repeated_when_a_pooled_connection_ends(
     server: Server, transport: HttpTransport, method: str, again: bool
 ) -> None:
     asked: list[bytes] = []
@@ -174,7 +174,7 @@ async def test_closing_is_respected(server: Server, transport: HttpTransport) ->
     await eventually(lambda: not server.open)
 
 
-async def test_a_request_that_is_given_up_takes_its_connection_with_it(
+async def test_a_cancelled_request_takes_its_connection_with_it(
     server: Server, transport: HttpTransport
 ) -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -199,7 +199,7 @@ async def test_a_request_that_is_given_up_takes_its_connection_with_it(
     ],
     ids=["nothing", "half a body", "half a head", "something else"],
 )
-async def test_an_answer_that_does_not_come_may_have_been_acted_on(
+async def test_a_missing_answer_may_have_been_acted_on(
     server: Server, transport: HttpTransport, said: bytes, reason: str
 ) -> None:
     async def breaking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -223,7 +223,7 @@ async def test_a_server_that_is_not_there_has_not_acted(server: Server) -> None:
         assert not caught.value.acted
 
 
-async def test_a_name_that_nobody_has_is_an_answer_that_does_not_come() -> None:
+async def test_an_unknown_host_counts_as_a_missing_answer() -> None:
     with pytest.raises(Unreachable) as caught:
         await HttpTransport("http://no-such-host.invalid", None).send(GET)
     assert not caught.value.acted
@@ -232,7 +232,7 @@ async def test_a_name_that_nobody_has_is_an_answer_that_does_not_come() -> None:
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-async def test_a_stream_gives_what_comes_as_it_comes_and_ends_in_order(
+async def test_a_stream_delivers_data_as_it_arrives_and_ends_properly(
     server: Server, transport: HttpTransport
 ) -> None:
     more = asyncio.Event()
@@ -255,7 +255,7 @@ async def test_a_stream_gives_what_comes_as_it_comes_and_ends_in_order(
     await eventually(lambda: not server.open)
 
 
-async def test_a_stream_that_breaks_gives_what_came_and_then_says_so(
+async def test_a_broken_stream_delivers_what_came_and_then_fails(
     server: Server, transport: HttpTransport
 ) -> None:
     async def breaking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

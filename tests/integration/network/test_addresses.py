@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.network.conftest import World
 from tests.support.fabric import needs_namespaces
-from tests.support.waiting import eventually_sync
+from tests.support.network_world import World
+from tests.support.waiting import eventually_sync, stretched
 
 SCRIPT = r"""
 import json, os, signal, subprocess, sys
@@ -96,7 +96,9 @@ def space() -> Iterator[str]:
 
 def test_a_kill_between_any_two_calls_leaves_nothing_behind(space: str, tmp_path: Path) -> None:
     command = ["ip", "netns", "exec", space, sys.executable, "-c", SCRIPT, str(tmp_path / "b.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=stretched(120), check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout) >= 12
 
@@ -121,9 +123,8 @@ def topology(world: World) -> None:
 
 def reaches(world: World, node: str, rail: str, own: str, other: str) -> bool:
     """Tell whether an address answers to another one of a node."""
-    asked = f"sys.exit(not netlink.answers(*{(rail, own, other)!r}))"
-    words = f"import sys; from lockstep.devices.network import netlink; {asked}"
-    inside = world.fabric.inside(node, sys.executable, "-c", words)
+    command = (sys.executable, "-m", "tests.support.node_questions", rail, own, other)
+    inside = world.fabric.inside(node, *command)
     return subprocess.run(inside, capture_output=True, check=False).returncode == 0
 
 
@@ -175,7 +176,7 @@ from pathlib import Path
 from lockstep.devices.network.planner import add_addresses
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 
 async def run():
     async with Client(ClusterConfig.load(Path(sys.argv[1]))) as client:
@@ -196,7 +197,7 @@ def planner(world: World) -> Iterator[None]:
     process.wait(20)
 
 
-def test_a_gang_gets_its_addresses_when_all_of_it_is_placed(
+def test_a_gang_gets_addresses_when_all_pods_are_placed(
     world: World, topology: None, planner: None
 ) -> None:
     limits = {"limits": {"lockstep.dev/nics": "2"}}

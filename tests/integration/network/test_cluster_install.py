@@ -13,6 +13,7 @@ import pytest
 from tests.support import kube_binaries
 from tests.support.kube_cluster import KubeCluster
 from tests.support.kubectl import Kubectl
+from tests.support.waiting import stretched
 
 NFD = "feature.node.kubernetes.io"
 
@@ -44,13 +45,15 @@ def test_install_tells_nodes_apart_may_be_repeated_and_removed(
     def lockstep(*options: str) -> str:
         command = [sys.executable, "-m", "lockstep", "cluster", "install", *options]
         command += ["--kubeconfig", str(bare.kubeconfig)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=stretched(120), check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def daemons() -> Any:
         return json.loads(
-            kubectl("get", "-n", "lockstep-system", "ds", "lockstep-agent", "-o", "json")
+            kubectl("get", "-n", "lockstep-nodes", "ds", "lockstep-agent", "-o", "json")
         )
 
     said = json.loads(lockstep("-o", "json"))
@@ -61,9 +64,9 @@ def test_install_tells_nodes_apart_may_be_repeated_and_removed(
     )
     assert "NVIDIA's driver" in said["gpu"]["missing"][0]
     labels = json.loads(kubectl("get", "node", "gpu", "-o", "json"))["metadata"]["labels"]
-    assert (labels["lockstep.dev/profile"], labels["lockstep.dev/agent"]) == ("nvidia", "true")
+    assert labels["lockstep.dev/profile"] == "nvidia"
+    assert kubectl("get", "queue", "default", "-o", "name").strip() == "queue.lockstep.dev/default"
     first = daemons()
-    assert first["spec"]["template"]["spec"]["nodeSelector"] == {"lockstep.dev/agent": "true"}
     lockstep()
     assert daemons()["metadata"]["generation"] == first["metadata"]["generation"]
 
@@ -79,7 +82,9 @@ def test_install_tells_nodes_apart_may_be_repeated_and_removed(
     assert taints() == []
     assert "taint of node/gpu" in removed
     assert "daemonset/lockstep-agent deleted" in removed
-    left = kubectl("get", "-n", "lockstep-system", "ds,deploy,sa", "-o", "name")
+    left = kubectl(
+        "get", "-A", "-l", "app.kubernetes.io/name=lockstep", "ds,deploy,sa", "-o", "name"
+    )
     assert "lockstep" not in left
     labels = json.loads(kubectl("get", "node", "gpu", "-o", "json"))["metadata"]["labels"]
     assert "lockstep.dev/profile" not in labels

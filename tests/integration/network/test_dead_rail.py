@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from tests.integration.network.conftest import World
+from tests.support.network_world import World
 
 pytestmark = pytest.mark.xdist_group("network")
 

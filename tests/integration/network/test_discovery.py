@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from bench.network import alike, through_ibsim
 from bench.support.networks import fat_tree
-from tests.integration.network.conftest import World
+from tests.support.network_world import World
 from tests.support.waiting import eventually_sync
 
 from lockstep.devices.network.core.fabric import resolve
-from lockstep.devices.network.core.sources import ibnetdiscover
+from lockstep.devices.network.core.infiniband import ibnetdiscover
 
 pytestmark = pytest.mark.xdist_group("network")
 SPACES = ("n1", "n2", "n3", "switch")

@@ -8,8 +8,8 @@ import sys
 from contextlib import suppress
 
 import pytest
-from tests.integration.network.conftest import World
-from tests.support.waiting import eventually
+from tests.support.network_world import World
+from tests.support.waiting import eventually, stretched
 
 from lockstep.api import names
 from lockstep.api.core import NODES
@@ -87,7 +87,7 @@ async def whole(world: World) -> None:
     async with Client(ClusterConfig.load(world.kubeconfig)) as client:
         try:
             await prepared(client)
-            await asyncio.wait_for(fenced_and_back(client, world), 3 * PATIENCE)
+            await asyncio.wait_for(fenced_and_back(client, world), stretched(3 * PATIENCE))
         finally:
             for res, name in ((HEALTH_POLICIES, "all"), (TOPOLOGIES, "default")):
                 with suppress(NotFound):

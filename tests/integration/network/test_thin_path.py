@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.network.conftest import World
+from tests.support.network_world import World
 
 pytestmark = pytest.mark.xdist_group("network")
 
@@ -57,7 +57,7 @@ def routed(world: World) -> Iterator[None]:
 
 @pytest.mark.usefixtures("routed")
 def test_rails_are_measured_to_each_other(world: World) -> None:
-    code, said = world.check("--across", "--seconds", "0.05")
+    code, said = world.check("--across", "--seconds", "0.5")
     assert (code, said["verdict"]["kind"]) == (0, "healthy"), said
     across = [one for one in said["matrix"] if one.get("toRail")]
     assert {(one["rail"], one["toRail"]) for one in across} == {

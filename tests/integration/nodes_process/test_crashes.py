@@ -16,7 +16,7 @@ from lockstep.nodes.process.spec import POD_RUNS
 PODS = 24
 
 
-async def test_every_pod_runs_exactly_once_however_often_the_node_is_killed(
+async def test_every_pod_runs_exactly_once_over_any_node_kills(
     server: ApiServer, tmp_path: Path
 ) -> None:
     rng = random.Random(7)  # noqa: S311  a draw that can be repeated, not a secret

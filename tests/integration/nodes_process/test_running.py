@@ -91,7 +91,7 @@ async def test_environment_is_clean_expanded_and_drawn_from_everywhere(
     assert not [one for one in lines if one.startswith(("NODE_SECRET", "NONE="))]
 
 
-async def test_missing_config_map_is_named_and_the_pod_starts_when_it_comes(
+async def test_missing_config_map_is_named_and_delays_the_start(
     client: Client,
 ) -> None:
     container = {"envFrom": [{"configMapRef": {"name": "late"}}]}
@@ -110,7 +110,7 @@ async def test_missing_config_map_is_named_and_the_pod_starts_when_it_comes(
     await phase(client, "late", "Succeeded")
 
 
-async def test_init_containers_run_in_order_and_failing_ones_end_the_pod(
+async def test_init_containers_run_in_order_and_failures_end_the_pod(
     client: Client, node: ProcessNode
 ) -> None:
     inits = [
@@ -302,7 +302,7 @@ async def test_probe_runs_within_the_limits_of_its_container(
     await client.delete(POD_RUNS, "limited", "default", grace_seconds=0)
 
 
-async def test_tcp_and_http_probes_reach_the_pod_at_its_own_address(client: Client) -> None:
+async def test_tcp_and_http_probes_reach_the_pods_own_address(client: Client) -> None:
     serve = ["python", "-m", "http.server", "8123", "--bind", "$(IP)"]
     container = {
         "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],

@@ -176,6 +176,31 @@ async def test_mounts_are_private_and_nothing_is_made_on_the_host(
     assert not Path("/usr/share/new").exists()
 
 
+@pytest.mark.parametrize("namespaces", KINDS, ids="-".join)
+async def test_a_volume_over_the_data_leaves_the_others_in_reach(
+    bench: Bench, namespaces: tuple[str, ...]
+) -> None:
+    """A pod mounts /tmp, and its volumes and the node's scratch lie below /tmp."""
+    needs_mounts()
+    if namespaces[0] == "mount" and "user" in bench.isolation.namespaces:
+        pytest.skip("needs root for namespaces without a user namespace")
+    above = "/" + bench.root.parts[1]
+    for name in ("over", "other"):
+        (bench.root / name).mkdir()
+        (bench.root / name / "file").write_text(name)
+    places = {above: "over", f"{above}/in/side": "other", "/new/place": "other"}
+    mounts = [
+        {"source": str(bench.root / name), "target": target, "read_only": name == "other"}
+        for target, name in places.items()
+    ]
+    script = f"cat {above}/file {above}/in/side/file /new/place/file; echo; echo up; sleep 1000"
+    supervised = bench.start(script, mounts=mounts, namespaces=list(namespaces), cwd="/")
+    await eventually(lambda: "up\n" in bench.log(), what="the container's word")
+    assert bench.log().splitlines()[0] == "overotherother"
+    supervised.kill()
+    bench.end()
+
+
 async def test_command_beside_is_killed_when_it_takes_too_long(bench: Bench) -> None:
     supervised = bench.start("exec sleep 1000")
     beside = {**bench.orders(""), "target": supervised.pid}

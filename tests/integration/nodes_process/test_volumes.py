@@ -234,3 +234,33 @@ async def test_files_follow_the_config_map(client: Client, node: ProcessNode) ->
     await client.patch(CONFIG_MAPS, "moving", {"data": {"f": "new\n", "g": ""}}, "default")
     await phase(client, "moving", "Succeeded", deadline=8)
     assert read_log(node, "moving") == "old\nnew\nf\ng\n"
+
+
+async def test_kubernetes_client_finds_its_account_in_the_pod(
+    client: Client, node: ProcessNode
+) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    shut = {"metadata": {"name": "shut"}, "automountServiceAccountToken": False}
+    await client.request("POST", accounts, body=msgspec.json.encode(shut))
+    read = (
+        "from kubernetes import client, config;"
+        "config.load_incluster_config();"
+        "me = client.AuthenticationV1Api().create_self_subject_review({});"
+        "where = open(config.incluster_config.SERVICE_CERT_FILENAME[:-6] + 'namespace').read();"
+        "print(me.status.user_info.username, where)"
+    )
+    refused = read.replace("config.load", "\ntry: config.load", 1).replace(
+        "config();me",
+        "config()\nexcept config.ConfigException: print('no token'); raise SystemExit\nme",
+        1,
+    )
+    spied = "import pathlib; print([*pathlib.Path('/dev/shm').glob('lockstep-*/*')]);" + read
+    await client.create(POD_RUNS, pod("own", ["python", "-c", spied]))
+    await client.create(POD_RUNS, pod("shut", ["python", "-c", refused], serviceAccountName="shut"))
+    asks = {"automountServiceAccountToken": False}
+    await client.create(POD_RUNS, pod("none", ["python", "-c", refused], **asks))
+    for name in ("own", "shut", "none"):
+        await phase(client, name, "Succeeded", "Failed")
+    assert f"{node.data}/pods" not in Path("/proc/mounts").read_text()
+    assert read_log(node, "own") == "[]\nsystem:serviceaccount:default:default default\n"
+    assert read_log(node, "shut") == read_log(node, "none") == "no token\n"

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import stretched
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, spec: str, words: str
         [sys.executable, "-m", "lockstep", "simulate-nodes", spec, "--kubeconfig", kubeconfig],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=stretched(60),
         check=False,
     )
     assert done.returncode == 2

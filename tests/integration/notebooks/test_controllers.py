@@ -22,7 +22,6 @@ from lockstep.compat.jupyter import kinds as jupyter
 from lockstep.compat.kubeflow.kinds import WORKSPACE, WORKSPACE_KIND
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED
 from lockstep.compat.kubeflow.tensorboard import TENSORBOARDS
-from lockstep.compat.translation import resource_of
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound
@@ -88,8 +87,7 @@ async def test_notebook_has_what_kubeflow_gives_it(client: Client) -> None:
     assert [one.port for one in service.spec.ports] == [80]
     assert set((await client.get(SECRETS, "ana-notebook", "default")).data) == {
         "server",
-        "url",
-        "visitor",
+        "page",
     }
     status = {"status": {"phase": "Running", "podIP": "127.0.0.1"}}
     await client.patch(PODS, "ana-0", status, "default", subresource="status")
@@ -137,7 +135,7 @@ async def test_other_systems_notebooks_and_kernels_are_served(client: Client) ->
         (jupyter.NOTEBOOK, "elastic", {"gateway": {"name": "shared"}}),
     ]
     for foreign, name, spec in bodies:
-        resource = resource_of(foreign)
+        resource = foreign.resource
 
         async def created(resource: Any = resource, name: str = name, spec: Any = spec) -> bool:
             with contextlib.suppress(NotFound):
@@ -161,7 +159,7 @@ async def test_other_systems_notebooks_and_kernels_are_served(client: Client) ->
         return False
 
     await eventually(made, WITHIN, "all of them are served")
-    workspaces = resource_of(WORKSPACE)
+    workspaces = WORKSPACE.resource
 
     async def is_stopped(wanted: bool) -> bool:
         found = await client.get(workspaces, "space", "default")
@@ -176,7 +174,7 @@ async def test_other_systems_notebooks_and_kernels_are_served(client: Client) ->
     await eventually(lambda: is_stopped(False), WITHIN, "it goes on")
     for foreign, name, _ in bodies:
         space = "default" if foreign.namespaced else None
-        await client.delete(resource_of(foreign), name, space, propagation="Background")
+        await client.delete(foreign.resource, name, space, propagation="Background")
 
 
 async def test_kernel_is_parked_when_nothing_stands_against_it(client: Client) -> None:

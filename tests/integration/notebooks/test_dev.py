@@ -8,14 +8,16 @@ import shutil
 import subprocess
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import pytest
-from tests.support.apiserver import ApiServer
+from tests.support.apiserver import Answer, ApiServer
+from tests.support.console import Visitor
 from tests.support.control_plane import ControlPlane
-from tests.support.waiting import eventually_sync
+from tests.support.door import of_link
+from tests.support.waiting import eventually_sync, stretched
 
 pytest.importorskip("jupyterlab", reason="needs JupyterLab")
 pytest.importorskip("asyncssh", reason="needs the notebooks extra")
@@ -54,12 +56,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def link(plane: ControlPlane, project: Path) -> str:
-    """The link to a place that is up."""
+def gateway(plane: ControlPlane, project: Path) -> str:
+    """Where the gateway answers; a place is up."""
     lock = str(project / "lock.txt")
     done = plane.run("dev", "up", "ana", "--packages", lock, "--home", str(project), timeout=120)
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    said = (plane.data / "log/gateway.log").read_text().splitlines()
+    return [line.split()[1] for line in said if line.startswith("ready ")][-1]
 
 
 def ssh(plane: ControlPlane, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -68,13 +71,12 @@ def ssh(plane: ControlPlane, *command: str, stdin: str = "") -> subprocess.Compl
     return plane.run("ssh", "ana", "--", *command, stdin=stdin)
 
 
-def test_place_is_listed_as_ready(plane: ControlPlane, link: str) -> None:
-    assert link.startswith("http://127.0.0.1:")
+def test_place_is_listed_as_ready(plane: ControlPlane, gateway: str) -> None:
     assert "ana  Ready" in plane.ok("dev", "list")
 
 
 def test_ssh_passes_input_output_and_exit_code(
-    plane: ControlPlane, link: str, project: Path
+    plane: ControlPlane, gateway: str, project: Path
 ) -> None:
     done = ssh(plane, "sh", "-c", "pwd; cat; exit 3", stdin="said\n")
     assert (done.stdout, done.returncode) == (f"{project}\nsaid\n", 3), done.stderr
@@ -87,9 +89,8 @@ def test_lock_without_exact_versions_is_refused(plane: ControlPlane, project: Pa
     assert "'numpy' has no exact version" in done.stderr
 
 
-def test_kernel_has_the_packages_of_its_lock(plane: ControlPlane, link: str) -> None:
-    base = f"http://{urlsplit(link).netloc}"
-    token = server_token(plane)
+def test_kernel_has_the_packages_of_its_lock(plane: ControlPlane, gateway: str) -> None:
+    base, token = gateway, server_token(plane)
     head = [f"Authorization: Bearer {token}"]
     body = json.dumps({"name": "ana"})
     posted = subprocess.run(
@@ -100,7 +101,7 @@ def test_kernel_has_the_packages_of_its_lock(plane: ControlPlane, link: str) -> 
     )
     number = json.loads(posted.stdout)["id"]
     url = f"{base.replace('http', 'ws')}/api/kernels/{number}/channels"
-    client = websocket.create_connection(url, header=head, timeout=90)
+    client = websocket.create_connection(url, header=head, timeout=stretched(90))
     header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "session": "s"}
     code = "import answer, sys; print(answer.VALUE, sys.prefix)"
     content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
@@ -116,29 +117,63 @@ def test_kernel_has_the_packages_of_its_lock(plane: ControlPlane, link: str) -> 
     assert plane.read(f"{KERNELS}/{number}")["spec"]["notebook"] == "ana"
 
 
-def test_stranger_gets_no_kernel_and_no_page(plane: ControlPlane, link: str) -> None:
-    parts = urlsplit(link)
-    token = parse_qs(parts.query)["lockstep-token"][0]
+def test_link_opens_jupyter_once_and_shows_no_token(plane: ControlPlane, gateway: str) -> None:
+    link = plane.ok("dev", "open", "ana", "--print").strip()
+    page = of_link(link)
+    shown = page.get("/notebook/default/ana/lab")
+    assert (shown.status, b"JupyterLab" in shown.body) == (200, True)
+    assert page_token(plane) not in page.url + link
+    assert page.enter().status == 403
+    again = Visitor(link).request("POST", "/api/session", {"code": link.rpartition("=")[2]})
+    assert again.status == 403
+
+
+def test_stranger_gets_no_kernel_and_no_page(plane: ControlPlane, gateway: str) -> None:
+    token, good = page_token(plane), f"Authorization: Bearer {server_token(plane)}"
     wrong = f"{'0' if token[0] != '0' else '1'}{token[1:]}"
-    base = f"http://{parts.netloc}"
-    for url, header in (
-        (f"{base}/api/kernels", "X-None: 1"),
-        (f"{base}/api/kernels", f"Authorization: Bearer default/ana/{wrong}"),
-        (f"{base}/api/kernels", f"Authorization: Bearer default/ana/{token}"),
-        (f"{base}{parts.path}", "X-None: 1"),
-        (f"{base}{parts.path}?lockstep-token={wrong}", "X-None: 1"),
+    for path, header, status in (
+        ("/api/kernels", "X-None: 1", "401"),
+        ("/api/kernels", f"Authorization: Bearer default/ana/0/{wrong}", "401"),
+        ("/api/kernels", f"Authorization: Bearer default/ana/0/{token}", "401"),
+        ("/api/kernels", good, "200"),
+        ("/api/kernels", f"{good}\r\nOrigin: http://evil.example", "403"),
+        ("/api/kernels", f"{good}\r\nOrigin: http://127.0.0.1:1", "403"),
+        ("/api/kernels", f"{good}\r\nOrigin: null", "403"),
+        ("/api/kernels", f"{good}\r\nSec-Fetch-Site: same-site", "403"),
+        ("/api/kernels", f"{good}\r\nSec-Fetch-Site: none", "403"),
+        ("/notebook/default/ana/lab", "X-None: 1", "404"),
+        (f"/notebook/default/ana/lab?lockstep-token={token}", "X-None: 1", "404"),
     ):
         done = subprocess.run(
-            ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-H", header, url],
+            ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-H", header, gateway + path],
             capture_output=True,
             text=True,
             check=True,
         )
-        assert done.stdout in ("401", "403"), url
+        assert done.stdout == status, (path, header)
+
+
+def test_code_opens_the_channels_of_one_kernel_once(plane: ControlPlane, gateway: str) -> None:
+    def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        head = f"Authorization: Bearer {server_token(plane)}"
+        command = ["curl", "-sS", "-H", head, "-d", json.dumps(body), gateway + path]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return dict(json.loads(done.stdout))
+
+    mine, other = (f"k{uuid.uuid4().hex[:8]}" for _ in range(2))
+    post("/api/kernels", {"name": "python3", "env": {"KERNEL_ID": mine}})
+    first, second = (post("/api/codes", {"kernel": mine})["code"] for _ in range(2))
+    at = f"{gateway.replace('http', 'ws')}/code"
+    with pytest.raises(websocket.WebSocketBadStatusException, match="401"):
+        websocket.create_connection(f"{at}/{first}/api/kernels/{other}/channels")
+    websocket.create_connection(f"{at}/{second}/api/kernels/{mine}/channels").close()
+    for used in (first, second, "x" * 43):
+        with pytest.raises(websocket.WebSocketBadStatusException, match="401"):
+            websocket.create_connection(f"{at}/{used}/api/kernels/{mine}/channels")
 
 
 def test_notebook_and_command_run_as_jobs_in_its_environment(
-    plane: ControlPlane, link: str, project: Path
+    plane: ControlPlane, gateway: str, project: Path
 ) -> None:
     cell = {"cell_type": "code", "execution_count": None, "id": "a", "metadata": {}, "outputs": []}
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python", "language": "python"}}
@@ -164,20 +199,16 @@ def test_tensorboard_shows_the_events_of_a_directory(plane: ControlPlane, projec
     writer.close()
     done = plane.run("tensorboard", str(project / "runs"), "--print", timeout=120)
     assert done.returncode == 0, done.stderr
-    base, _, token = done.stdout.strip().partition("?lockstep-token=")
-    tags = f"{base}data/plugin/scalars/tags"
-    cookie = f"lockstep-notebook={token}"
-    shown = subprocess.run(
-        ["curl", "-sS", "-b", cookie, tags], capture_output=True, text=True, check=True
-    )
-    assert list(json.loads(shown.stdout)["."]) == ["loss"]
-    _sleeps_and_wakes(plane, ["curl", "-sS", "-b", cookie, tags])
+    page = of_link(done.stdout.strip())
+    tags = "/notebook/default/tensorboard/data/plugin/scalars/tags"
+    assert list(page.get(tags).json["."]) == ["loss"]
+    _sleeps_and_wakes(plane, lambda: page.get(tags))
     wrong = plane.run("tensorboard", str(project / "nothing"))
     assert (wrong.returncode, "no such directory" in wrong.stderr) == (2, True)
     plane.ok("dev", "delete", "tensorboard")
 
 
-def _sleeps_and_wakes(plane: ControlPlane, ask: list[str]) -> None:
+def _sleeps_and_wakes(plane: ControlPlane, ask: Callable[[], Answer]) -> None:
     """Let the TensorBoard sleep by its annotation, and look at it again."""
     server = ApiServer(plane.data, int(plane.ready_line.split()[1].rpartition(":")[2]))
 
@@ -196,13 +227,13 @@ def _sleeps_and_wakes(plane: ControlPlane, ask: list[str]) -> None:
     patience("never")
 
     def shown() -> bool:
-        answer = subprocess.run(ask, capture_output=True, text=True, check=True)
-        return answer.stdout.startswith("{") and list(json.loads(answer.stdout)["."]) == ["loss"]
+        answer = ask()
+        return answer.status == 200 and list(answer.json["."]) == ["loss"]
 
     eventually_sync(shown, 90, "it wakes as it is looked at")
 
 
-def test_stopped_place_ends_and_comes_back(plane: ControlPlane, link: str) -> None:
+def test_stopped_place_ends_and_comes_back(plane: ControlPlane, gateway: str) -> None:
     def pods() -> list[str]:
         return [one["metadata"]["name"] for one in plane.read(PODS)["items"]]
 
@@ -216,5 +247,13 @@ def test_stopped_place_ends_and_comes_back(plane: ControlPlane, link: str) -> No
 
 
 def server_token(plane: ControlPlane) -> str:
+    return _secret(plane, "server")
+
+
+def page_token(plane: ControlPlane) -> str:
+    return _secret(plane, "page")
+
+
+def _secret(plane: ControlPlane, key: str) -> str:
     secret = plane.read("api/v1/namespaces/default/secrets/ana-notebook")["data"]
-    return base64.b64decode(secret["server"]).decode()
+    return base64.b64decode(secret[key]).decode()

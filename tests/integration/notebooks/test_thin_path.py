@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,15 +101,6 @@ def kernel(plane: ControlPlane) -> dict[str, Any]:
     return dict(items[0].get("status", {})) if items else {}
 
 
-def link(plane: ControlPlane) -> str:
-    """Return where the notebook is opened: its secret's token proves who its user is."""
-    secret = plane.read("api/v1/namespaces/default/secrets/ana-notebook")["data"]
-    token = base64.b64decode(secret["visitor"]).decode()
-    said = (plane.data / "log/gateway.log").read_text().splitlines()
-    url = [line.split()[1] for line in said if line.startswith("ready ")][-1]
-    return f"{url}/notebook/default/ana/lab/tree/work.ipynb?lockstep-token={token}"
-
-
 def run_cell(page: Page, number: int) -> None:
     page.locator(".jp-Notebook .jp-CodeCell").nth(number).locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
@@ -137,8 +127,12 @@ def test_parked_kernel_lends_its_card_and_keeps_its_variables(
     with chromium() as browser:
         page = browser.new_page()
         page.set_default_timeout(PATIENCE * 1000)
-        eventually_sync(lambda: opened(page, link(plane)), PATIENCE, "the notebook opens")
-        assert "token" not in page.url
+        page.goto(plane.ok("dev", "open", "ana", "--print").strip())
+        page.wait_for_url("**/notebook/default/ana/lab**")
+        own = page.url.partition("/lab")[0]
+        work = f"{own}/lab/tree/work.ipynb"
+        eventually_sync(lambda: opened(page, work), PATIENCE, "the notebook opens")
+        assert ".apps.localhost:" in own
         page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
         run_cell(page, 0)
         prompt = page.locator(".jp-CodeCell").first.locator(".jp-InputPrompt")

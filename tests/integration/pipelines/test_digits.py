@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.pipelines import Pipelines
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 DIGITS = Path(__file__).parents[3] / "examples" / "pipelines" / "digits"
 SERVICES = "apis/serving.kserve.io/v1beta1/namespaces/default/inferenceservices"
@@ -46,7 +46,7 @@ def ask_by_name(world: Pipelines, name: str) -> int:
     url = world.plane.read(f"{SERVICES}/by-name")["status"]["url"]
     blank = json.dumps({"instances": [[0.0] * 64]}).encode()
     asked = f"{url}/v1/models/by-name:predict"
-    with urllib.request.urlopen(asked, blank, timeout=60) as answer:  # noqa: S310
+    with urllib.request.urlopen(asked, blank, timeout=stretched(60)) as answer:  # noqa: S310
         return len(json.load(answer)["predictions"])
 
 
@@ -71,7 +71,7 @@ def test_data_becomes_a_model_in_service(world: Pipelines) -> None:
     assert service["spec"]["predictor"]["model"]["storageUri"] == version["spec"]["uri"]
     url = f"{service['status']['url']}/v1/models/digits:predict"
     blank = json.dumps({"instances": [[0.0] * 64]}).encode()
-    with urllib.request.urlopen(url, blank, timeout=60) as answer:  # noqa: S310
+    with urllib.request.urlopen(url, blank, timeout=stretched(60)) as answer:  # noqa: S310
         assert len(json.load(answer)["predictions"]) == 1
 
     # A service may name the model and its stage in place of where its files lie.

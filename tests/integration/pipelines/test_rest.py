@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.pipelines import KFP, Pipelines
+from tests.support.waiting import stretched
 from tools.kfp import build
 
 
@@ -33,7 +34,9 @@ def test_the_kfp_client_starts_a_run_and_waits_for_it(world: Pipelines, host: st
     assert made is not None
     command = [str(made / "bin" / "python"), "-W", "ignore", str(KFP / "client.py"), host]
     command += [str(KFP / "squares.yaml"), json.dumps({"rows": 4})]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=stretched(120), check=False
+    )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["state"] == "SUCCEEDED"
@@ -47,7 +50,9 @@ def test_the_kfp_client_keeps_pipelines_and_lets_them_recur(world: Pipelines, ho
     assert made is not None
     command = [str(made / "bin" / "python"), "-W", "ignore", str(KFP / "kept.py"), host]
     command += [str(KFP / "squares.yaml"), json.dumps({"rows": 3})]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=stretched(180), check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "found": True,

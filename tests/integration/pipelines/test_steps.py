@@ -114,3 +114,28 @@ def test_a_new_version_of_a_model_starts_the_example(world: Pipelines) -> None:
     eventually_sync(made, 30.0, "a run is made")
     assert end(world, made())["phase"] == "Succeeded"
     assert world.plane.ok("pipeline", "logs", made()) == "checks s3://b/faces/1\n"
+
+
+def test_logs_of_every_try_stay_readable(world: Pipelines) -> None:
+    mark = world.table.parent / "tried"
+    scripts = {
+        "late": "echo late began; sleep 100",
+        "twice": f"test -e {mark} && echo went well && exit; touch {mark}; echo went badly; exit 1",
+    }
+    templates = {
+        name: {
+            "pod": {
+                "template": {"spec": {"containers": [{**MAIN, "command": ["sh", "-c", script]}]}}
+            }
+        }
+        for name, script in scripts.items()
+    }
+    more = {"late": {"timeout": "2s"}, "twice": {"retry": {"limit": 1}}}
+    tasks = [{"name": name, "template": name, **more[name]} for name in scripts]
+    world.submit(run("tries", tasks, templates, sweep={"strategy": "OnPodCompletion"}))
+    assert end(world, "tries")["phase"] == "Failed"
+    eventually_sync(lambda: not world.pods("tries"), 60, "its pods are gone")
+    assert world.plane.ok("pipeline", "logs", "tries", "late") == "late began\n"
+    both = world.plane.ok("pipeline", "logs", "tries", "twice").splitlines()
+    assert both[1::2] == ["went badly", "went well"]
+    assert [line.partition(", ")[2] for line in both[::2]] == ["try 1 of 2)", "try 2 of 2)"]

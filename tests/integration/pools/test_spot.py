@@ -18,7 +18,7 @@ PATIENCE = 180.0
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pools" / "spot.yaml"
 
 
-async def test_the_rest_of_a_job_gets_spot_nodes_once_it_runs(any_server: ApiServer) -> None:
+async def test_the_rest_of_a_running_job_gets_spot_nodes(any_server: ApiServer) -> None:
     async with lockstep(any_server) as client:
         await client.create(NODE_POOLS, parse_pool("cheap=0..8x8,price=5,spot"))
         await client.create(NODE_POOLS, parse_pool("on-demand=0..4x8,price=20"))

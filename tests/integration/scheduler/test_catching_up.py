@@ -19,8 +19,8 @@ from lockstep.kube.config import ClusterConfig
 from lockstep.kube.connection import default_transport
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.credentials import Credential
-from lockstep.kube.manager import Manager
 from lockstep.kube.transport import Request, Response, Stream
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.event_handlers import WATCHED, EventHandlers
 from lockstep.scheduler.loop import Scheduler
 from lockstep.scheduler.metrics import Metrics

@@ -39,7 +39,7 @@ class Refusals:
         return None
 
 
-async def test_the_gang_says_that_it_has_failed_before_its_pods_do(any_server: ApiServer) -> None:
+async def test_the_gang_reports_failure_before_its_pods_do(any_server: ApiServer) -> None:
     refusals = Refusals()
     faults = Faults(refusals)
     config = ClusterConfig.load(any_server.kubeconfig)

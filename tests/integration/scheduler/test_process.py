@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.apiserver import ApiServer
 from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of, pod_body
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 from lockstep.api.core import EVENTS, NODES, PODS
 from lockstep.api.gang import GANGS, Gang
@@ -36,7 +37,7 @@ async def phase_is(client: Client, name: str, phase: str) -> bool:
     return (await gang(client, name)).status.phase == phase
 
 
-async def test_a_gang_is_placed_under_its_leaf_and_another_says_why_it_waits(scheduler, client):
+async def test_a_gang_is_placed_under_its_leaf_others_state_why(scheduler, client):
     await add_nodes(client, ["a1", "a2"], spine="s", leaf="a")
     await add_nodes(client, ["b1", "b2", "b3"], spine="s", leaf="b")
     await add_gang(client, "fits", 2, topology={"required": "leaf"})
@@ -109,18 +110,19 @@ async def test_a_pod_whose_gang_comes_later_waits_for_it(scheduler, client):
 
 
 async def killed_in_mid_bind(client: Client, scheduler: PartProcess, members: int) -> int:
-    """Kill the scheduler while it binds a large gang; return how many members have nodes."""
-
-    async def begun() -> int:
-        return len(await nodes_of(client, "big"))
-
+    """Kill the scheduler at the first binding of a large gang; return how many have nodes then."""
     await add_gang(client, "big", members, gpus=1, topology={"required": "spine"})
-    await eventually(begun)
+    listed = await client.list(PODS, "default")
+    bound = {pod.metadata.name for pod in listed.items if pod.spec.node_name}
+    async with asyncio.timeout(stretched(90.0)):
+        async for event in client.watch(PODS, "default", resource_version=listed.resource_version):
+            if bound or event.object.spec.node_name:
+                break
     scheduler.kill()
-    return await begun()
+    return len(await nodes_of(client, "big"))
 
 
-async def test_killed_in_mid_bind_it_completes_the_gang_after_a_restart(scheduler, client):
+async def test_killed_while_binding_it_completes_the_gang_after_restart(scheduler, client):
     for spine in "ab":
         names = [f"{spine}{i}" for i in range(40)]
         await add_nodes(client, names, spine=spine, leaf=f"leaf-{spine}")
@@ -145,7 +147,7 @@ async def test_killed_in_mid_bind_it_completes_the_gang_after_a_restart(schedule
     await eventually(lambda: phase_is(client, "big", "Placed"))
 
 
-async def test_killed_in_mid_bind_and_its_place_gone_it_gives_the_nodes_back(scheduler, client):
+async def test_killed_while_binding_with_lost_place_it_frees_nodes(scheduler, client):
     await add_nodes(client, [f"n{i}" for i in range(40)], spine="a", leaf="a")
     scheduler.kill()
     members = 3

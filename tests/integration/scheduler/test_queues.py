@@ -47,7 +47,7 @@ async def bound(client: Client, gang: str, number: int) -> dict[str, str]:
     return await eventually(all_of_them)
 
 
-async def test_a_limit_holds_gangs_back_says_so_and_lets_them_go(any_server, scheduler):
+async def test_a_limit_holds_gangs_back_with_reasons_until_quota_frees(any_server, scheduler):
     async with any_server.client() as client:
         await add_queue(client, "org", limit={GPU: 16})
         await add_queue(client, "team", parent="org")
@@ -73,7 +73,7 @@ async def test_a_limit_holds_gangs_back_says_so_and_lets_them_go(any_server, sch
         await bound(client, "late", 1)
 
 
-async def test_what_was_borrowed_is_given_back_to_where_it_was_freed_for(
+async def test_borrowed_quota_returns_to_the_gang_it_was_freed_for(
     any_server, scheduler, two_nodes
 ):
     async with any_server.client() as client:
@@ -127,7 +127,7 @@ async def test_the_less_important_ends_gracefully_and_is_told_why(any_server, sc
         assert await nodes_of(client, "thief") == {}
 
 
-async def test_what_pods_that_are_gone_had_asked_for_outlives_the_scheduler(any_server, scheduler):
+async def test_requests_of_deleted_pods_outlive_the_scheduler(any_server, scheduler):
     half = {"limits": {"lockstep.dev/gpu-compute": "50"}}
     odd = {"requests": {"tpu": "1"}, "pods": "1"}
     async with any_server.client() as client:

@@ -77,9 +77,7 @@ async def test_one_that_waits_is_told_when_it_starts(any_server: Any, running: N
         await eventually(placed, 60.0)
 
 
-async def test_one_behind_what_never_ends_is_told_whom_it_waits_for(
-    any_server: Any, running: None
-) -> None:
+async def test_a_pod_behind_an_endless_one_learns_its_name(any_server: Any, running: None) -> None:
     async with any_server.client() as client:
         for name in ("a", "b", "c"):
             await add(client, name)

@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.serve.test_readings import prometheus
-from tests.integration.serve.test_serving import READY_WITHIN, ask, condition, deploy, pods, ready
 from tests.support.control_plane import ControlPlane
-from tests.support.waiting import eventually_sync
-
-__all__ = ["prometheus"]
+from tests.support.served_models import READY_WITHIN, ask, condition, deploy, pods, ready
+from tests.support.waiting import eventually_sync, stretched
 
 Json = dict[str, Any]
 KSERVE = "serving.kserve.io"
@@ -104,7 +101,7 @@ def test_a_graph_asks_services_and_a_missing_one_is_named(plane: ControlPlane) -
 def _post(url: str, body: Any) -> Any:
     import urllib.request
 
-    with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=60) as found:  # noqa: S310
+    with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=stretched(60)) as found:  # noqa: S310
         return json.loads(found.read())
 
 

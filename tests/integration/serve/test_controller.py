@@ -137,6 +137,13 @@ async def test_revisions_come_get_their_share_and_go(client: Client) -> None:
         return await weights(client) == {second: 100} and set(await replicas(client)) == {second}
 
     await eventually(promoted, WITHIN, "the canary has everything and the first is gone")
+    patch["spec"]["predictor"]["canaryTrafficPercent"] = 20
+    await client.patch(INFERENCE_SERVICES, "played", patch, "default")
+    await play_ready(client, first)
+    await eventually(shared, WITHIN, "a lower share goes back to the first revision")
+    patch["spec"]["predictor"]["canaryTrafficPercent"] = 100
+    await client.patch(INFERENCE_SERVICES, "played", patch, "default")
+    await eventually(promoted, WITHIN, "the canary has everything again")
 
     await play_router(client, "127.0.0.82")
 
@@ -175,7 +182,15 @@ CONTAINERS = [{"name": "main", "image": "none", "command": ["serve"]}]
 TEMPLATE = {"size": 1, "workerTemplate": {"spec": {"containers": CONTAINERS}}}
 COMPOSED: list[tuple[Resource[Any], dict[str, Any]]] = [
     (LEADER_WORKER_SETS, {"replicas": 1, "leaderWorkerTemplate": TEMPLATE}),
-    (LLM_SERVICES, {"model": {"uri": "s3://b/m"}, "template": {"containers": CONTAINERS}}),
+    (
+        LLM_SERVICES,
+        {
+            "model": {"uri": "s3://b/m"},
+            "template": {"containers": CONTAINERS},
+            "router": {"scheduler": {"replicas": 2}},
+            "unheard": 1,
+        },
+    ),
     (
         INFERENCE_GRAPHS,
         {"nodes": {"root": {"routerType": "Sequence", "steps": [{"serviceName": "played"}]}}},
@@ -199,11 +214,15 @@ async def test_kinds_made_of_services_tell_how_these_stand(
 
     await eventually(created, WITHIN, "the kind is served")
 
-    async def told() -> bool:
+    async def told() -> list[dict[str, Any]]:
         status = to_builtins((await client.get(resource, name, "default")).status)
-        return bool(status.get("conditions"))
+        return list(status.get("conditions") or [])
 
-    await eventually(told, WITHIN, "its status says how it stands")
+    conditions = await eventually(told, WITHIN, "its status says how it stands")
+    if resource is LLM_SERVICES:
+        [honoured] = [one for one in conditions if one["type"] == "SpecHonoured"]
+        assert "spec.router.scheduler.replicas: " in honoured["message"]
+        assert "spec.unheard: " in honoured["message"]
     await client.delete(resource, name, "default", propagation="Background")
 
 

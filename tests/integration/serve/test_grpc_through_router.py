@@ -22,7 +22,7 @@ from lockstep.api.names import REVISION_LABEL
 from lockstep.api.serving import Backend, HoldQueue, Route, RouteSpec
 from lockstep.keys.authority import self_signed
 from lockstep.kube.cache import Change
-from lockstep.serve.router.door import Door
+from lockstep.serve.router.authentication import TokenAuthenticator
 from lockstep.serve.router.grpc_calls import GrpcCalls, find, model
 from lockstep.serve.router.table import Table
 from lockstep.serve.wire import open_inference_pb2 as wire
@@ -97,7 +97,7 @@ class Router:
 
 @asynccontextmanager
 async def running(
-    door: Door | None = None, pair: tuple[bytes, bytes] | None = None
+    authenticator: TokenAuthenticator | None = None, pair: tuple[bytes, bytes] | None = None
 ) -> AsyncIterator[Router]:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -107,7 +107,7 @@ async def running(
     replica.add_insecure_port(f"127.0.0.1:{free}")
     await replica.start()
     router: Router
-    calls = GrpcCalls(lambda stated, name: find(router.table.lanes, stated, name), door)
+    calls = GrpcCalls(lambda stated, name: find(router.table.lanes, stated, name), authenticator)
     server, port = await calls.listen("127.0.0.1", 0, pair)
     router = Router(free, port)
     router.trust = pair[1] if pair is not None else b""
@@ -213,7 +213,7 @@ async def test_beyond_loopback_calls_need_tls_and_a_token(
 ) -> None:
     certificate, key = self_signed("localhost")
     (tmp_path / "tokens").write_text(f"{'n' * 20} n\n{'m' * 20} m\n")
-    async with running(Door(tmp_path / "tokens"), (key, certificate)) as router:
+    async with running(TokenAuthenticator(tmp_path / "tokens"), (key, certificate)) as router:
         router.route()
         router.replica()
         shown = {"authorization": token} if token else {}

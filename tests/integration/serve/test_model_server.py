@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 from tests.support.models import FLOWER, adding_onnx, doubling_torch, floats, iris
+from tests.support.waiting import stretched
 
 pytest.importorskip("grpc", reason="needs the serve extra")
 
 import grpc
 
+from lockstep.http.server import HttpServer
 from lockstep.serve.server.__main__ import _loader, arguments
 from lockstep.serve.server.frameworks import LoadError, find, load
 from lockstep.serve.server.grpc_v2 import serve
-from lockstep.serve.server.http import Connection
+from lockstep.serve.server.http import BOUNDS, Api
 from lockstep.serve.server.repository import Repository
 from lockstep.serve.wire import open_inference_pb2 as wire
 
@@ -29,12 +31,12 @@ GRPC = "/inference.GRPCInferenceService/"
 
 @asynccontextmanager
 async def running(repository: Repository) -> AsyncIterator[int]:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(repository, set()), "127.0.0.1", 0)
+    server = HttpServer(bounds=BOUNDS)
+    server.serve(Api(repository).answer)
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield await server.bind("127.0.0.1", 0)
     finally:
-        server.close()
+        await server.close()
 
 
 async def ask(
@@ -43,11 +45,11 @@ async def ask(
     """Return status and body, from JSON where it is some."""
     data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
     lines = [f"{method} {path} HTTP/1.1", "Host: h", f"Content-Length: {len(data)}", *headers]
-    async with asyncio.timeout(READ):
+    async with asyncio.timeout(stretched(READ)):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        length = int(head.lower().partition("content-length: ")[2].partition("\r\n")[0])
+        length = int(head.lower().partition("\r\ncontent-length: ")[2].partition("\r\n")[0])
         found = await reader.readexactly(length)
         writer.close()
     status = int(head.split(" ")[1])

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.serve.test_serving import (
+from tests.support.apiserver import ApiServer
+from tests.support.control_plane import ControlPlane
+from tests.support.data_caches import can_mount
+from tests.support.s3 import S3, SECRET, USER, Bucket
+from tests.support.served_models import (
     FLOWER,
     READY_WITHIN,
     ask,
@@ -18,10 +22,6 @@ from tests.integration.serve.test_serving import (
     ready,
     remove,
 )
-from tests.support.apiserver import ApiServer
-from tests.support.control_plane import ControlPlane
-from tests.support.data_caches import can_mount
-from tests.support.s3 import S3, SECRET, USER, Bucket
 from tests.support.waiting import eventually_sync
 
 pytest.importorskip("sklearn", reason="needs the serve extra")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
 from lockstep.api.core import Pod, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
@@ -18,8 +18,8 @@ from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import Backend, HoldQueue, Route, RouteSpec
 from lockstep.keys.authority import self_signed
 from lockstep.kube.cache import Change
-from lockstep.serve.router.door import BadTokens, Door
-from lockstep.serve.router.main import Guard, NotSafe
+from lockstep.serve.router.authentication import BadTokens, TokenAuthenticator
+from lockstep.serve.router.guard import Guard, NotSafe
 from lockstep.serve.router.protocol import ClientSide
 from lockstep.serve.router.sorting import Sorting
 from lockstep.serve.router.table import Table
@@ -88,7 +88,7 @@ class Router:
 
 @asynccontextmanager
 async def running(
-    door: Door | None = None, tls: ssl.SSLContext | None = None
+    authenticator: TokenAuthenticator | None = None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Router]:
     router, clients = Router(), set[ClientSide]()
     loop = asyncio.get_running_loop()
@@ -98,7 +98,11 @@ async def running(
     router.replica_port = echo.sockets[0].getsockname()[1]
     server = await loop.create_server(
         lambda: ClientSide(
-            router.table.find, router.table.unknown, clients, Sorting(router.table.lanes), door
+            router.table.find,
+            router.table.unknown,
+            clients,
+            Sorting(router.table.lanes),
+            authenticator,
         ),
         "127.0.0.1",
         0,
@@ -118,7 +122,7 @@ def post(body: bytes, *more: bytes, path: bytes = b"/serving/n/iris/x") -> bytes
 
 
 async def head(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(READ):
+    async with asyncio.timeout(stretched(READ)):
         return await reader.readuntil(b"\r\n\r\n")
 
 
@@ -253,7 +257,7 @@ async def test_beyond_loopback_a_token_opens_its_namespaces_over_tls(
     guard: Guard, authorization: bytes, path: bytes, status: int
 ) -> None:
     assert guard.tokens is not None
-    async with running(Door(guard.tokens), guard.context()) as router:
+    async with running(TokenAuthenticator(guard.tokens), guard.context()) as router:
         router.route(models=["llama"])
         router.replica()
         trust = ssl.create_default_context(cafile=guard.certificate)
@@ -270,17 +274,17 @@ async def test_beyond_loopback_a_token_opens_its_namespaces_over_tls(
 
 def test_tokens_are_read_again_and_a_broken_file_changes_nothing(guard: Guard) -> None:
     assert guard.tokens is not None
-    door = Door(guard.tokens)
+    authenticator = TokenAuthenticator(guard.tokens)
     shown = [(b"Authorization", b"Bearer " + MINE.encode())]
-    assert door.opens(shown) == {"n", "x"}
+    assert authenticator.allowed_namespaces(shown) == {"n", "x"}
     guard.tokens.write_text("short\n")
     with pytest.raises(BadTokens, match="line 1: a token has at least 16"):
-        door.read()
-    assert door.opens(shown) == {"n", "x"}
+        authenticator.read()
+    assert authenticator.allowed_namespaces(shown) == {"n", "x"}
     guard.tokens.write_text(f"{MINE}\n")
-    assert door.read()
-    assert door.opens(shown) == frozenset()
-    assert door.opens([*shown, *shown]) is None
+    assert authenticator.read()
+    assert authenticator.allowed_namespaces(shown) == frozenset()
+    assert authenticator.allowed_namespaces([*shown, *shown]) is None
 
 
 @pytest.mark.parametrize(

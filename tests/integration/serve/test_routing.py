@@ -7,10 +7,12 @@ import contextlib
 import json
 from typing import Any
 
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.support.routing import READ, Replica, Router, routing
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, stretched
 
-from lockstep.api.serving import Backend, Batcher, Logger, Match, Mirror
+from lockstep.api.serving import Backend, Batcher, HoldQueue, Logger, Match, Mirror
 
 
 def says(word: str, status: int = 200) -> Any:
@@ -78,11 +80,84 @@ async def test_openai_requests_go_to_the_service_with_their_model() -> None:
         assert left.got[0][0] == "/v1/chat/completions"
         missing = await router.ask("/openai/v1/chat/completions", {"model": "moon"})
         assert missing.status == 404
-        assert "llama, lora-a, qwen" in missing.json["error"]
+        assert "llama, lora-a, qwen" in missing.json["error"].pop("message")
+        kind = {"type": "invalid_request_error", "param": "model", "code": "model_not_found"}
+        assert missing.json["error"] == {**missing.json["error"], **kind}
         assert (await router.ask("/openai/v1/completions", b"{")).status == 400
         listed = await router.ask("/openai/v1/models", b"", method="GET")
         assert [one["id"] for one in listed.json["data"]] == ["llama", "lora-a", "qwen"]
         assert router.table.lanes["n/right"].prefixes.held("right", ()) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "status", "kind", "retry"),
+    [
+        ("/openai/v1/completions", {}, 429, "rate_limit_error", "1"),
+        ("/serving/n/svc/v1/completions", {}, 429, "rate_limit_error", "1"),
+        ("/openai/v1/completions", {"requests": 9, "seconds": 0}, 503, "server_error", "5"),
+    ],
+)
+async def test_refusals_of_language_models_are_openai_objects(
+    path: str, spec: dict[str, Any], status: int, kind: str, retry: str
+) -> None:
+    async with routing() as router:
+        hold = HoldQueue(**{"requests": 0, **spec})
+        router.route("svc", Backend(revision="none", port=1), models=["llama"], hold=hold)
+        asked = asyncio.ensure_future(router.ask(path, {"model": "llama"}))
+        lane = router.table.lanes["n/svc"]
+        await eventually(lambda: lane.waiting or lane.refused, READ)
+        lane.expire()
+        found = await asked
+        assert (found.status, found.json["error"]["type"]) == (status, kind)
+        assert found.headers["retry-after"] == retry
+
+
+@pytest.mark.parametrize("path", ["/openai/v1/completions", "/serving/n/svc/x", "/nowhere"])
+async def test_clients_that_expect_a_word_hear_it_first(path: str) -> None:
+    body = b'{"model": "llama"}'
+    async with routing() as router:
+        await router.serves("svc", says("done"), models=["llama"])
+        async with asyncio.timeout(stretched(READ)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", router.port)
+            head = f"POST {path} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n"
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+            writer.write(body)
+            status = int((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
+            writer.close()
+        assert status == (404 if path == "/nowhere" else 200)
+
+
+async def test_figures_of_language_models_have_their_known_names() -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    told = [{"choices": [{"text": str(n)}]} for n in range(3)]
+    events = [*told, {"choices": [], "usage": usage}]
+    stream = b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in events)
+
+    def answers(path: str, body: bytes) -> tuple[int, Any]:
+        asked = json.loads(body)
+        return 200, stream + b"data: [DONE]\n\n" if asked.get("stream") else {"usage": usage}
+
+    async with routing() as router:
+        await router.serves("svc", answers, models=["llama", "lora-a"])
+        await router.ask("/openai/v1/completions", {"model": "lora-a", "stream": True})
+        await router.ask("/serving/n/svc/v1/completions", {"model": "llama"})
+        families = text_string_to_metric_families(router.sorting.figures.page().decode())
+        samples = [one for family in families for one in family.samples]
+        found = {(one.name, frozenset(one.labels.values())): one.value for one in samples}
+    lora, own = frozenset(("llama", "lora-a", "n")), frozenset(("llama", "", "n"))
+    expected = {
+        ("vllm:prompt_tokens_total", lora): 7,
+        ("vllm:generation_tokens_total", own): 3,
+        ("vllm:time_to_first_token_seconds_count", lora): 1,
+        ("gen_ai_server_time_per_output_token_seconds_count", lora): 1,
+        ("gen_ai_server_request_duration_seconds_count", own): 1,
+        ("vllm:request_queue_time_seconds_count", own): 1,
+        ("gen_ai_client_token_usage_sum", lora | {"input"}): 7,
+        ("gen_ai_client_token_usage_sum", lora | {"output"}): 3,
+    }
+    assert {key: found.get(key) for key in expected} == expected
+    assert ("vllm:time_to_first_token_seconds_count", own) not in found
 
 
 async def test_requests_are_joined_and_their_answers_split() -> None:
@@ -98,7 +173,7 @@ async def test_requests_are_joined_and_their_answers_split() -> None:
         assert (bad.status, "instances" in bad.json["error"]) == (400, True)
 
 
-async def test_a_batch_goes_after_its_time_and_its_failure_reaches_all() -> None:
+async def test_a_batch_leaves_in_time_and_its_failure_reaches_all() -> None:
     async with routing() as router:
         await router.serves("svc", says("no", 500), batcher=Batcher(size=100, latency=1))
         path = "/serving/n/svc/v1/models/svc:predict"
@@ -138,7 +213,7 @@ async def test_a_stream_passes_piece_by_piece() -> None:
         router.ready("sse")
         reader, writer = await asyncio.open_connection("127.0.0.1", router.port)
         writer.write(b"GET /serving/n/sse/x HTTP/1.1\r\nHost: h\r\n\r\n")
-        async with asyncio.timeout(READ):
+        async with asyncio.timeout(stretched(READ)):
             assert b"text/event-stream" in await reader.readuntil(b"\r\n\r\n")
             assert await reader.readuntil(b"data: 1\r\n")
             more.set()
@@ -165,7 +240,7 @@ async def test_a_client_that_leaves_ends_the_request_at_the_replica() -> None:
         router.ready("slow")
         _, writer = await asyncio.open_connection("127.0.0.1", router.port)
         writer.write(b"GET /serving/n/slow/x HTTP/1.1\r\nHost: h\r\n\r\n")
-        async with asyncio.timeout(READ):
+        async with asyncio.timeout(stretched(READ)):
             await begun.wait()
             writer.transport.abort()
             await ended.wait()

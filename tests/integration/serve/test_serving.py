@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from tests.support.apiserver import ApiServer
 from tests.support.control_plane import ControlPlane
+from tests.support.served_models import (
+    FLOWER,
+    READY_WITHIN,
+    ask,
+    condition,
+    deploy,
+    manifest,
+    pods,
+    ready,
+    remove,
+    status,
+)
 from tests.support.waiting import eventually_sync
 
 pytest.importorskip("sklearn", reason="needs the serve extra")
-
-FLOWER = [5.1, 3.5, 1.4, 0.2]
-ISVC = "apis/serving.kserve.io/v1beta1/namespaces/default/inferenceservices"
-READY_WITHIN = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -41,65 +46,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs, classes = load_iris(return_X_y=True)
     joblib.dump(LogisticRegression(max_iter=500).fit(inputs, classes), place / "model.joblib")
     return place
-
-
-def manifest(name: str, uri: str, **predictor: Any) -> str:
-    annotations = {
-        "autoscaling.knative.dev/window": "6s",
-        "autoscaling.knative.dev/scale-to-zero-pod-retention-period": "0s",
-    }
-    spec = {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": uri}, **predictor}
-    return json.dumps(
-        {
-            "apiVersion": "serving.kserve.io/v1beta1",
-            "kind": "InferenceService",
-            "metadata": {"name": name, "namespace": "default", "annotations": annotations},
-            "spec": {"predictor": spec},
-        }
-    )
-
-
-def status(plane: ControlPlane, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = plane.read(f"{ISVC}/{name}").get("status", {})
-    return found
-
-
-def condition(plane: ControlPlane, name: str, kind: str = "Ready") -> dict[str, Any]:
-    found = status(plane, name).get("conditions", [])
-    return next((one for one in found if one["type"] == kind), {})
-
-
-def pods(plane: ControlPlane, name: str) -> list[str]:
-    items = plane.read("api/v1/namespaces/default/pods")["items"]
-    return [
-        one["metadata"]["name"]
-        for one in items
-        if one["metadata"]["labels"].get("serving.kserve.io/inferenceservice") == name
-    ]
-
-
-def ask(plane: ControlPlane, name: str, path: str, body: Any) -> tuple[int, Any]:
-    url = urlsplit(status(plane, name)["url"])
-    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=120)
-    connection.request("POST", url.path + path, json.dumps(body))
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
-
-
-def deploy(plane: ControlPlane, text: str) -> None:
-    plane.ok("submit", "-f", "-", stdin=text)
-
-
-def remove(plane: ControlPlane, name: str) -> None:
-    server = ApiServer(plane.data, int(plane.ready_line.split()[1].rpartition(":")[2]))
-    assert server.request("DELETE", f"/{ISVC}/{name}").status == 200
-    eventually_sync(lambda: not pods(plane, name), READY_WITHIN, "its replicas are gone")
-
-
-def ready(plane: ControlPlane, name: str) -> None:
-    eventually_sync(
-        lambda: condition(plane, name).get("status") == "True", READY_WITHIN, f"{name} is ready"
-    )
 
 
 def test_a_model_answers_goes_to_zero_and_answers_again(plane: ControlPlane, model: Path) -> None:
@@ -141,7 +87,7 @@ def test_a_model_that_cannot_be_loaded_is_never_ready(plane: ControlPlane, tmp_p
     remove(plane, "broken")
 
 
-def test_what_cannot_be_served_is_told_and_the_old_goes_on(
+def test_an_unservable_model_is_reported_while_the_old_serves(
     plane: ControlPlane, model: Path
 ) -> None:
     deploy(plane, manifest("stays", f"file://{model}"))
@@ -208,7 +154,7 @@ def row(plane: ControlPlane, name: str) -> str:
     return next((one for one in rows if one.startswith(f"{name} ")), "")
 
 
-def test_a_version_that_fails_is_taken_back_and_a_good_one_gets_all(plane: ControlPlane) -> None:
+def test_a_failing_version_is_rolled_back_a_good_one_promoted(plane: ControlPlane) -> None:
     heard: list[Any] = []
 
     def released(phase: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.routing import routing
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.api.serving import Backend
 
@@ -148,19 +148,17 @@ async def sent(port: int, data: bytes, server: Behind) -> list[tuple[bytes, byte
     writer.write(data)
     # A request that waits for more of its body gets it after a while; others are answered by then.
     with contextlib.suppress(TimeoutError, ConnectionError):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(stretched(PATIENCE)):
             await reader.read(1)
     writer.write(b"\r\n0\r\n\r\n" + END * 3)
     with contextlib.suppress(ConnectionError):
-        async with asyncio.timeout(WITHIN):
+        async with asyncio.timeout(stretched(WITHIN)):
             await reader.read()
     writer.close()
     return [one for one in server.got if one[0] != b"/end"]
 
 
-async def test_what_nginx_lets_through_as_well_is_read_as_nginx_reads_it(
-    nginx: int, back: int
-) -> None:
+async def test_requests_nginx_accepts_are_read_as_nginx_reads_them(nginx: int, back: int) -> None:
     server = Behind()
     behind = await asyncio.start_server(server.serve, "127.0.0.1", back)
     try:

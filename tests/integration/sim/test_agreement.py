@@ -2,62 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
-from pathlib import Path
 
+from tests.support.agreement import AGREED, Places, agreement, real, simulated
 from tests.support.jobs import role
 from tests.support.scheduler import PartProcess, pod_body
 from tests.support.waiting import eventually
 
 from lockstep.api.core import PODS
 from lockstep.api.gang import GANGS
-from lockstep.api.names import GPUS_ANNOTATION
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.kube.client import Client
 
 GANG_COUNT, JOB_COUNT = 60, 6
 LEAVING = 8
-AGREED = 0.99
-
-Places = dict[str, tuple[str, str]]
-
-
-def lockstep(server, *arguments: str) -> str:
-    """Run a command against the server."""
-    command = [sys.executable, "-m", "lockstep", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def simulated(server, directory: Path) -> Places:
-    """Return where the simulator has the pods at once, given a snapshot of the server.
-
-    Whoever has to make room at once is not there any more.
-    """
-    file = str(directory / "snapshot.json")
-    lockstep(server, "snapshot", file, "--kubeconfig", str(server.kubeconfig))
-    run = json.loads(lockstep(server, "simulate", "--cluster", file, "--jobs", file, "-o", "json"))
-    return {
-        stay["pod"]: (stay["node"], ",".join(map(str, stay["gpus"])))
-        for stay in run["placements"]
-        if stay["start"] == 0 and stay["end"] != 0
-    }
-
-
-async def real(client: Client) -> Places:
-    """Return where the pods of the server are."""
-    return {
-        pod.metadata.name: (
-            pod.spec.node_name,
-            pod.metadata.annotations.get(GPUS_ANNOTATION, ""),
-        )
-        for pod in (await client.list(PODS, "default")).items
-        if pod.spec.node_name
-    }
 
 
 async def add_gangs(client: Client, rng: random.Random) -> None:
@@ -86,11 +44,6 @@ async def add_jobs(client: Client, rng: random.Random) -> int:
         await client.create(TRAINING_JOBS, {"metadata": meta, "spec": spec})
         pods += replicas
     return pods
-
-
-def agreement(ours: Places, theirs: Places) -> float:
-    """Return the share of placements that are the same, of all that either made."""
-    return len(ours.items() & theirs.items()) / len({*ours, *theirs})
 
 
 async def test_a_backlog_and_what_departures_let_in_are_placed_alike(server, tmp_path):

@@ -10,7 +10,7 @@ import random
 from contextlib import contextmanager
 
 import pytest
-from tests.integration.sim.test_agreement import (
+from tests.support.agreement import (
     AGREED,
     Places,
     agreement,

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.teams import controlled, may, ready
 from tests.support.waiting import eventually
 
-from lockstep.api import team_images
+from lockstep.api import queue_policy, team_borders, team_images
 from lockstep.api.core import NAMESPACES, PODS
+from lockstep.api.gang import GANGS
 from lockstep.api.names import TEAM_LABEL
 from lockstep.api.queue import QUEUES
-from lockstep.api.team import TEAMS, Team
+from lockstep.api.resource import Resource
+from lockstep.api.team import TEAMS
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.compat import dialects
 from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.kube.client import Client
-from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds, ensure_foreign
-from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
-from lockstep.kube.manager import Manager
-from lockstep.notebooks.installed import Installed
-from lockstep.tenants.core.objects import OWNED, ROLE_BINDINGS
-from lockstep.tenants.main import add_profiles, add_teams
+from lockstep.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from lockstep.tenants.core.objects import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    NETWORK_POLICIES,
+    OWNED,
+    ROLE_BINDINGS,
+)
 
 Json = dict[str, Any]
 SPEC: Json = {
@@ -56,46 +62,6 @@ RIGHTS = [
     ("ana", "create", "lockstep.dev/queues", "", False),
     ("ana", "create", "lockstep.dev/teams", "", False),
 ]
-
-
-@asynccontextmanager
-async def controlled(server: ApiServer) -> AsyncIterator[None]:
-    """Run the controller of teams with the rights that it is given."""
-    config = ClusterConfig.load(server.data / "kubeconfigs" / "controllers.kubeconfig")
-    async with Client(config) as client:
-        manager = Manager(client, name="controllers", leader_elect=False)
-        add_teams(manager)
-        add_profiles(manager, Installed(client, PROFILES).ours)
-        running = asyncio.create_task(manager.run(lambda _: None))
-        try:
-            yield
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
-
-
-async def ready(client: Client, name: str) -> Team:
-    async def look() -> Team | None:
-        team = await client.get(TEAMS, name)
-        if any(c.observed_generation != team.metadata.generation for c in team.status.conditions):
-            return None
-        return (
-            team
-            if any(c.type == "Ready" and c.status == "True" for c in team.status.conditions)
-            else None
-        )
-
-    return await eventually(look, what=f"team {name} is ready")
-
-
-async def may(client: Client, user: str, verb: str, what: str, namespace: str) -> bool:
-    group, _, resource = what.rpartition("/")
-    asked = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
-    body = {"spec": {"user": user, "resourceAttributes": asked}}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    answer = await client.request("POST", path, body=json.dumps(body).encode())
-    return bool(json.loads(answer)["status"]["allowed"])
 
 
 @pytest.fixture(params=["server", "real_cluster"], ids=["embedded", "kube-apiserver"])
@@ -201,17 +167,144 @@ REFUSED = [
 ]
 
 
-async def test_pods_have_images_that_their_team_allows(
-    any_cluster: ApiServer, client: Client
-) -> None:
-    for plural, obj in zip(
-        ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-        team_images.objects(),
-        strict=True,
-    ):
+async def install(client: Client, policy: list[Json]) -> None:
+    plurals = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+    for plural, obj in zip(plurals, policy, strict=True):
         with suppress(AlreadyExists):
             path = f"{POLICIES}/{plural}"
             await client.request("POST", path, body=json.dumps(obj).encode())
+
+
+async def refused(work: Callable[[], Awaitable[Any]]) -> str:
+    """Return the words by which a request is refused; empty where it is not."""
+    try:
+        await work()
+    except Forbidden as error:
+        return str(error)
+    return ""
+
+
+GROUPS = [{"name": "all", "min": 1}]
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+
+
+def using(kind: str, queue: str) -> tuple[Resource[Any], Json]:
+    """Return an object of a kind that names a queue; the default one where it is empty."""
+    label = {"labels": {"lockstep.dev/queue": queue}} if queue else {}
+    named = {"queue": queue} if queue else {}
+    roles = [{"name": "worker", "template": TEMPLATE}]
+    return {
+        "pod": (
+            PODS,
+            {
+                "metadata": {"generateName": "own-", **label},
+                "spec": {**TEMPLATE["spec"], "schedulerName": "lockstep"},
+            },
+        ),
+        "gang": (
+            GANGS,
+            {"metadata": {"generateName": "own-"}, "spec": {"groups": GROUPS, **named}},
+        ),
+        "job": (
+            TRAINING_JOBS,
+            {
+                "metadata": {"generateName": "own-"},
+                "spec": {"framework": "plain", "roles": roles, **named},
+            },
+        ),
+    }[kind]
+
+
+async def test_queue_is_used_by_its_team_and_those_it_names(
+    any_cluster: ApiServer, client: Client
+) -> None:
+    await install(client, queue_policy.objects())
+    async with controlled(any_cluster):
+        for name in ("red", "blue"):
+            spec = {"queue": {"limit": {"nvidia.com/gpu": 4}}}
+            await client.create(TEAMS, {"metadata": {"name": name}, "spec": spec})
+            await ready(client, name)
+
+        async def made(kind: str, queue: str, space: str) -> Any:
+            resource, body = using(kind, queue)
+            return await client.create(resource, body, space)
+
+        for kind in ("pod", "gang", "job"):
+            told = await eventually(
+                lambda kind=kind: refused(lambda: made(kind, "red", "blue")), what=f"{kind} refused"
+            )
+            assert "in namespace blue may not use queue red" in told
+            assert "spec.queue.allowed of Team red" in told
+            assert "update teams.lockstep.dev" in told
+            await made(kind, "red", "red")
+        moved = await made("gang", "blue", "blue")
+
+        async def move() -> None:
+            change = {"spec": {"queue": "red"}}
+            await client.patch(GANGS, moved.metadata.name, change, "blue")
+
+        assert "may not use queue red" in await refused(move)
+        change = {"spec": {"queue": {"allowed": {"namespaces": ["blue"]}}}}
+        await client.patch(TEAMS, "red", change)
+
+        async def let_in() -> bool:
+            return not await refused(lambda: made("gang", "red", "blue"))
+
+        await eventually(let_in, what="the other namespace is let in")
+
+
+async def test_default_queue_of_a_namespace_is_that_of_its_team(server: ApiServer) -> None:
+    async with server.client() as client, controlled(server):
+        await ensure_crds(client)
+        spec = {"queue": {"limit": {"nvidia.com/gpu": 4}}}
+        await client.create(TEAMS, {"metadata": {"name": "green"}, "spec": spec})
+        await ready(client, "green")
+        for kind in ("pod", "gang", "job"):
+            for queue in ("", "default"):
+                resource, body = using(kind, queue)
+                made = await client.create(resource, body, "green")
+                label = made.metadata.labels.get("lockstep.dev/queue")
+                assert (label if kind == "pod" else made.spec.queue) == "green"
+
+
+async def test_members_cannot_remove_what_isolates_their_team(
+    any_cluster: ApiServer, client: Client
+) -> None:
+    await install(client, team_borders.objects())
+    async with controlled(any_cluster):
+        member = {"kind": "User", "name": "mallory", "role": "Admin"}
+        spec = {"members": [member], "network": "Isolated", "quota": {"pods": 5}}
+        await client.create(TEAMS, {"metadata": {"name": "walled"}, "spec": spec})
+        await ready(client, "walled")
+        own = ("team-walled", "walled")
+        opened = {"podSelector": {}, "ingress": [{}], "policyTypes": ["Ingress"]}
+        async with Client(replace(client.config, acts_as="mallory")) as mallory:
+
+            async def closed(work: Callable[[], Awaitable[Any]]) -> None:
+                told = await eventually(lambda: refused(work), what="it is refused")
+                assert "team walled" in told, told
+
+            new = {"metadata": {"generateName": "open-"}, "spec": opened}
+            await closed(lambda: mallory.delete(NETWORK_POLICIES, *own))
+            await closed(lambda: mallory.create(NETWORK_POLICIES, new, "walled"))
+            await closed(
+                lambda: mallory.patch(NETWORK_POLICIES, own[0], {"spec": opened}, "walled")
+            )
+            unlabelled = {"metadata": {"labels": {"lockstep.dev/team": None}}}
+            await closed(lambda: mallory.patch(NETWORK_POLICIES, own[0], unlabelled, "walled"))
+            await closed(lambda: mallory.delete(ROLE_BINDINGS, "team-walled-admin", "walled"))
+            egress = {"podSelector": {}, "policyTypes": ["Egress"]}
+            narrow = {"metadata": {"generateName": "narrow-"}, "spec": egress}
+            await mallory.create(NETWORK_POLICIES, narrow, "walled")
+        assert (await client.get(NETWORK_POLICIES, *own)).metadata.labels
+        # An administrator may, and the controller mends it.
+        await client.delete(NETWORK_POLICIES, *own)
+
+
+async def test_pods_have_images_that_their_team_allows(
+    any_cluster: ApiServer, client: Client
+) -> None:
+    await install(client, team_images.objects())
 
     async def create(name: str, spec: Json, space: str) -> None:
         parts = {
@@ -267,7 +360,8 @@ async def test_a_namespace_of_others_is_left_alone(any_cluster: ApiServer, clien
 
 async def _is_gone(client: Client, name: str) -> bool:
     label = f"{TEAM_LABEL}={name}"
-    unwanted = [res for res in OWNED if res not in (NAMESPACES, ROLE_BINDINGS)]
+    stays = (NAMESPACES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+    unwanted = [res for res in OWNED if res not in stays]
     left = [(await client.list(res, label_selector=label)).items for res in unwanted]
     return not any(left)
 

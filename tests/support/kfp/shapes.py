@@ -58,7 +58,7 @@ def inner(number: int) -> int:
 
 
 @dsl.pipeline(name="shapes")
-def shapes(place: str, side: str = "heads", numbers: list = [1, 2, 3]) -> str:  # noqa: B006
+def shapes(place: str, side: str = "heads", numbers: list = [1, 2, 3]) -> str:
     coin = flip(side=side)
     with dsl.If(coin.output == "heads"):
         heads = say(text="won")

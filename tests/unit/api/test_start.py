@@ -28,5 +28,5 @@ def test_what_is_written_is_read(why: str, start: Start | None) -> None:
     assert split_start(with_start(why, start)) == (why, start)
 
 
-def test_what_is_further_away_than_can_be_written_is_at_the_end_of_time() -> None:
+def test_times_too_far_to_write_are_the_end_of_time() -> None:
     assert show(1e300) == show(LAST) == "9999-12-31T23:59:59Z"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.apiserver.applying import (
+from tests.support.applied_objects import (
     CONFIG_MAP,
     LATER,
     NOW_TEXT,

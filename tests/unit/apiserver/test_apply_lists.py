@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.applying import CONFIG_MAP, POD, Json, by, config, created, owners, pod
+from tests.support.applied_objects import CONFIG_MAP, POD, Json, by, config, created, owners, pod
 
 from lockstep.apiserver.patch import PatchError, apply, custom
 

@@ -6,7 +6,7 @@ import copy
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.apiserver.applying import LATER, POD, Json, by, owners, pod
+from tests.support.applied_objects import LATER, POD, Json, by, owners, pod
 
 from lockstep.apiserver.patch import apply
 

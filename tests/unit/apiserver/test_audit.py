@@ -49,7 +49,7 @@ def test_changes_by_users_are_written(
     assert log.exists() == written
 
 
-def test_the_console_reads_what_is_written_and_no_body_is_kept(tmp_path: Path) -> None:
+def test_the_console_reads_the_log_and_no_body_is_kept(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     note(log, "create", JOBS)
     assert b"hidden" not in log.read_bytes()
@@ -74,7 +74,7 @@ def test_a_body_that_cannot_be_read_is_no_hindrance(tmp_path: Path) -> None:
     assert "name" not in msgspec.json.decode(log.read_bytes())["objectRef"]
 
 
-def test_a_full_log_makes_room_and_a_broken_one_is_told(
+def test_a_full_log_makes_room_and_a_broken_one_alerts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("lockstep.apiserver.audit.LARGEST", 100)

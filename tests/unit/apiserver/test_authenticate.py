@@ -268,7 +268,7 @@ def test_requests_of_nobody_are_refused(
 
 
 @pytest.mark.parametrize(("text", "mode"), [("s3cret,jane,u1\n", 0o640), ("s3cret\n", 0o600)])
-def test_a_token_file_that_is_not_in_order_lets_nobody_in_and_says_so_in_the_log(
+def test_a_faulty_token_file_admits_no_user_and_is_logged(
     tmp_path: Path, key: Path, caplog: pytest.LogCaptureFixture, text: str, mode: int
 ) -> None:
     tokens = token_file(tmp_path / "tokens", text)

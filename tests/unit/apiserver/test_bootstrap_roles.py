@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from tests.unit.apiserver.roles import Json, pods, role
+from tests.support.roles import Json, pods, role
 
 from lockstep.apiserver.auth import bootstrap
 from lockstep.apiserver.auth.identity import (

@@ -114,7 +114,7 @@ def test_transition_rules_wait_for_a_change() -> None:
     assert said(schema, {"a": 1}, {"a": 2}) == ["spec: Invalid value: must not shrink"]
 
 
-def test_an_optional_old_value_makes_a_rule_hold_at_creation_too() -> None:
+def test_a_rule_with_an_optional_old_value_holds_at_creation() -> None:
     schema = ruled("oldSelf.hasValue() || self.a == 0", message="starts at 0", optionalOldSelf=True)
     assert said(schema, {"a": 1}) == ["spec: Invalid value: starts at 0"]
     assert said(schema, {"a": 1}, {"a": 0}) == []

@@ -320,7 +320,7 @@ def test_a_namespace_is_labelled_active_and_held() -> None:
     }
 
 
-def test_a_namespace_that_is_finalized_does_not_get_its_finalizer_back() -> None:
+def test_a_finalized_namespace_does_not_regain_its_finalizer() -> None:
     old = prepared("Namespace", {"metadata": {"name": "n"}})
     new = {**old, "spec": {}}
     KINDS["", "Namespace"].prepare(new, old)

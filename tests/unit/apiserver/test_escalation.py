@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.apiserver.roles import JANE, Json, binding, granting, pods, rbac_with, role, rules
+from tests.support.roles import JANE, Json, binding, granting, pods, rbac_with, role, rules
 
 from lockstep.apiserver.auth.escalation import Target, check_grant
 from lockstep.apiserver.auth.identity import (
@@ -133,7 +133,7 @@ def test_nobody_grants_what_they_lack(
     check_grant(rbac, JANE, target, labelled, obj)
 
 
-def test_what_is_granted_is_told_from_the_path_and_not_from_the_body() -> None:
+def test_rights_are_granted_by_the_path_not_the_body() -> None:
     """A body without a namespace must not let a role be mistaken for a harmless cluster role."""
     rbac = rbac_with(
         role("r", pods("get")),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.apiserver.gc.model import (
     FOREGROUND,
@@ -168,14 +169,14 @@ def test_an_object_lives_as_long_as_one_of_its_owners() -> None:
     assert world.names() == set()
 
 
-def test_an_object_created_for_an_owner_that_is_gone_goes_too() -> None:
+def test_an_object_created_for_a_deleted_owner_goes_too() -> None:
     world = World()
     world.put(thing("late", thing("owner")))
     world.settle()
     assert world.names() == set()
 
 
-def test_an_owner_made_anew_under_the_old_name_is_another_one() -> None:
+def test_an_owner_recreated_under_its_name_is_another_one() -> None:
     world = World()
     owner = world.put(thing("owner"))
     world.put(thing("child", owner))
@@ -252,7 +253,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps)
 def test_at_rest_nothing_refers_only_to_what_is_gone(
     history: list[tuple[str, str, list[str], bool]],
@@ -289,7 +290,7 @@ def test_only_what_a_change_concerns_is_looked_at() -> None:
     assert set(world.owners.take()) == children
 
 
-def test_an_owner_of_thousands_is_not_looked_at_for_each_of_them() -> None:
+def test_an_owner_of_thousands_is_not_read_for_each() -> None:
     world = World()
     job = world.put(thing("job", resource="jobs.batch"))
     pods = [world.put(thing(f"p{n}", job, blocks=True)) for n in range(50)]

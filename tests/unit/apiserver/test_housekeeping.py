@@ -80,7 +80,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     await server.store.close()
 
 
-async def test_what_fell_due_while_the_server_was_down_is_done_at_the_start(
+async def test_work_due_during_downtime_is_done_at_the_start(
     server: Server,
 ) -> None:
     uid = await server.create("configmaps", config_map("owner"), namespace="a")
@@ -107,7 +107,7 @@ async def test_dependents_go_with_their_owner(server: Server) -> None:
     assert server.names("configmaps") == set()
 
 
-async def test_pods_of_a_node_that_is_gone_are_removed_without_grace(server: Server) -> None:
+async def test_pods_of_a_deleted_node_are_removed_without_grace(server: Server) -> None:
     server.keeper.start()
     await server.create("nodes", {"metadata": {"name": "n"}})
     await server.create("pods", pod("on-n", "n"), namespace="a")
@@ -198,7 +198,7 @@ async def test_what_cannot_be_done_now_is_done_later(
     assert failures == 0
 
 
-async def test_an_object_with_the_name_of_what_was_to_go_is_left_alone(server: Server) -> None:
+async def test_a_namesake_of_a_deleted_object_is_left_alone(server: Server) -> None:
     await server.create("configmaps", config_map("x", "no-such-uid"), namespace="a")
     server.keeper.start()
     await server.delete("configmaps", "x", namespace="a")

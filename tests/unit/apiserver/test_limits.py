@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.asking import Json, pod, resources
+from tests.support.resource_requests import Json, pod, resources
 
 from lockstep.apiserver.limits.quota import concerns, usage
 from lockstep.apiserver.limits.ranges import ANNOTATION, fill_in, violations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.apiserver.applying import (
+from tests.support.applied_objects import (
     CONFIG_MAP,
     LATER,
     LATER_TEXT,

@@ -104,7 +104,7 @@ def test_tables_and_metadata_are_made_as_kubernetes_does(
         assert (found.type, found.as_) == (type_, as_)
 
 
-def test_what_has_no_table_is_answered_as_it_is_or_not_at_all() -> None:
+def test_an_answer_without_a_table_is_sent_plain_or_refused() -> None:
     for header in ("", JSON, f"{JSON};{TABLE},{JSON}", PROTOBUF, "*/*"):
         require_as_it_is(asked(header))
     for header in (f"{JSON};{TABLE}", f"{JSON};{PARTIAL}"):

@@ -65,7 +65,7 @@ def test_a_changed_crd_changes_its_hash_and_no_other() -> None:
     assert [p for p in before if before[p] != after[p]] == ["apis/lockstep.dev/v1alpha1"]
 
 
-def test_patches_carry_what_kubectl_looks_for_before_it_validates_on_the_server() -> None:
+def test_patches_carry_the_fields_kubectl_checks_before_server_side_validation() -> None:
     item = read("apis/apps/v1")["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]
     assert item["patch"]["x-kubernetes-group-version-kind"] == {
         "group": "apps",

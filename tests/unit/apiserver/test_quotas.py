@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.apiserver.asking import Json, pod, resources
+from tests.support.examples import examples
+from tests.support.resource_requests import Json, pod, resources
 
 from lockstep.apiserver.bootstrap import create_missing
 from lockstep.apiserver.catalog import Catalog
@@ -95,7 +96,7 @@ async def test_what_a_quota_limits_must_be_named(namespace: Namespace) -> None:
     )
 
 
-async def test_many_at_the_same_time_cannot_take_more_than_there_is(namespace: Namespace) -> None:
+async def test_simultaneous_requests_cannot_exceed_the_quota(namespace: Namespace) -> None:
     await namespace.quota(pods="3")
     done = await asyncio.gather(
         *(namespace.pod(f"p{i}", {}) for i in range(10)), return_exceptions=True
@@ -145,7 +146,7 @@ async def test_limits_of_the_namespace_are_filled_in_and_held(namespace: Namespa
         await namespace.pod("large", resources(limits={"cpu": "3"}))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.lists(st.sampled_from(["create", "delete", "end", "quota"]), max_size=25))
 def test_the_books_agree_with_a_count(steps: list[str]) -> None:
     async def play(path: Path) -> None:

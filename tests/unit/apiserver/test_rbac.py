@@ -1,7 +1,7 @@
 """RBAC: what roles and bindings allow, kept up to date by events."""
 
 import pytest
-from tests.unit.apiserver.roles import JANE, Json, binding, granting, pods, rbac_with, role
+from tests.support.roles import JANE, Json, binding, granting, pods, rbac_with, role
 
 from lockstep.apiserver.auth.access import explain, refusal, require
 from lockstep.apiserver.auth.identity import (

@@ -57,7 +57,7 @@ def prepared(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("one", "other"), [*combinations(UNLIKE, 2)])
-def test_values_that_differ_even_in_type_or_order_have_other_contents(one: Any, other: Any) -> None:
+def test_values_of_another_type_or_order_have_other_contents(one: Any, other: Any) -> None:
     assert content([one]) != content([other])
 
 
@@ -66,11 +66,11 @@ def test_equal_values_have_the_same_content() -> None:
 
 
 @pytest.mark.parametrize("value", ["x" * 20_000, 2**70, "\ud800"], ids=["long", "huge", "half"])
-def test_what_is_too_long_or_cannot_be_written_down_has_no_content(value: Any) -> None:
+def test_a_value_too_long_or_unwritable_has_no_content(value: Any) -> None:
     assert content([value]) is None
 
 
-def test_results_are_kept_apart_by_their_scope_and_only_so_many() -> None:
+def test_results_are_limited_in_number_and_kept_by_scope() -> None:
     recent: Recent[int] = Recent()
     for number in range(10_000):
         recent.keep(b"%d" % number, number, "one")
@@ -79,7 +79,7 @@ def test_results_are_kept_apart_by_their_scope_and_only_so_many() -> None:
     assert sum(recent.get(b"%d" % n, "one") is not None for n in range(10_000)) <= 256
 
 
-def test_pods_that_are_alike_are_prepared_alike_and_share_nothing_that_can_change() -> None:
+def test_identical_pods_are_prepared_alike_and_share_nothing_mutable() -> None:
     first = prepared("a")
     kept = copy.deepcopy(first["spec"]["containers"])
     for name in ("b", "c"):
@@ -112,7 +112,7 @@ def test_a_right_specification_is_refused_for_its_own_names_alone() -> None:
 def test_metadata_that_was_right_is_refused_with_anything_wrong(wrong: dict[str, Any]) -> None:
     right = {"name": "a", "namespace": "default", "labels": {"job": "train"}}
     for _ in range(2):
-        assert validate_metadata(right, None, namespaced=True, name=dns_label) == []
+        assert not list(validate_metadata(right, None, namespaced=True, name=dns_label))
         causes = validate_metadata({**right, **wrong}, None, namespaced=True, name=dns_label)
         assert [cause.field.split(".")[1] for cause in causes] == list(wrong)
 

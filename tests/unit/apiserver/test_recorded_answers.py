@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.answering import KINDS, OURS
+from tests.support.recorded_answers import KINDS, OURS
 
 from lockstep.apiserver.schema import Schema
 

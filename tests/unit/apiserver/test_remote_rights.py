@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.roles import JANE, granting
+from tests.support.roles import JANE, granting
 
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.builtin import BUILTINS

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.saying import KINDS, Json, said
+from tests.support.validated import KINDS, Json, said
 
 from lockstep.apiserver.builtin import BUILTINS, Kind
 from lockstep.apiserver.builtin.rules import validate_metadata

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.saying import KINDS, Json, said
+from tests.support.validated import KINDS, Json, said
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "

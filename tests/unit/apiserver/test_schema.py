@@ -235,7 +235,7 @@ def test_pruning(spec: Json, given: Json, left: Json, gone: list[str]) -> None:
     assert pruned == obj(left)
 
 
-def test_defaults_fill_what_is_missing_or_null_and_reach_into_lists_and_maps() -> None:
+def test_defaults_fill_missing_and_null_values_inside_lists_and_maps() -> None:
     inner = {"type": "object", "properties": {"n": {**INT, "default": 1}}}
     schema = schema_of(
         {

@@ -36,7 +36,9 @@ def names(records: list[Record]) -> list[str]:
     return sorted(record.key.name for record in records)
 
 
-async def test_readers_see_a_write_once_it_is_durable_and_writers_at_once(tmp_path: Path) -> None:
+async def test_readers_see_durable_writes_and_writers_see_theirs_immediately(
+    tmp_path: Path,
+) -> None:
     store = opened(tmp_path)
     done = store.put(key("a"), thing("a"))
     assert store.get(key("a")) is None
@@ -46,7 +48,7 @@ async def test_readers_see_a_write_once_it_is_durable_and_writers_at_once(tmp_pa
     await store.close()
 
 
-async def test_every_write_has_a_revision_of_its_own_in_the_order_of_decisions(
+async def test_every_write_has_its_revision_in_order_of_decision(
     tmp_path: Path,
 ) -> None:
     store = opened(tmp_path)
@@ -170,7 +172,7 @@ async def test_a_revision_that_never_was_is_refused(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_failed_transaction_fails_its_writers_and_those_that_built_on_it(
+async def test_a_failed_transaction_fails_its_writers_and_their_dependants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(tmp_path)
@@ -211,7 +213,7 @@ def test_batches_of_any_size_are_written_whole(tmp_path: Path, size: int) -> Non
     log.close()
 
 
-def test_a_batch_with_a_bad_row_is_not_written_at_all(tmp_path: Path) -> None:
+def test_a_batch_with_a_bad_row_writes_nothing(tmp_path: Path) -> None:
     import sqlite3
 
     log = Log(tmp_path / "db")

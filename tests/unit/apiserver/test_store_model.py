@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.apiserver.store import Compacted, Key, Store
 
@@ -76,7 +77,7 @@ def check(store: Store, states: dict[int, State]) -> None:
         assert replayed == states[newest]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(STEPS)
 def test_every_state_in_the_window_can_be_listed_and_replayed(
     steps: list[tuple[str, object, str]],

@@ -173,9 +173,7 @@ items = st.lists(
 
 
 @given(items, items)
-def test_a_merged_list_has_each_item_once_and_ours_in_order(
-    live: list[Json], patch: list[Json]
-) -> None:
+def test_a_merged_list_has_each_item_once_in_our_order(live: list[Json], patch: list[Json]) -> None:
     merged = strategic_merge(containers(*live), containers(*patch), POD)["spec"]["containers"]
     names = [item["name"] for item in merged]
     assert sorted(names) == sorted({i["name"] for i in (*live, *patch)})

@@ -11,7 +11,7 @@ from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.crds import establish, served_versions
 from lockstep.apiserver.deletion import Deletion, Outcome, plan_deletion
 from lockstep.apiserver.disruption import needs_no_budget, verdict
-from lockstep.apiserver.isolation import isolate
+from lockstep.apiserver.subresource_fields import isolate
 from lockstep.apiserver.versions import convert
 
 Json = dict[str, Any]
@@ -24,7 +24,7 @@ def served(plural: str, group: str = "") -> Served:
     return found
 
 
-def test_what_a_client_says_about_its_origin_is_overwritten_at_creation() -> None:
+def test_a_clients_claims_about_origin_are_overwritten_at_creation() -> None:
     obj: Json = {
         "metadata": {
             "name": "x",
@@ -257,7 +257,7 @@ def test_a_definition_is_served_once_it_is_established() -> None:
     assert version.kind.api_version == "example.org/v1"
 
 
-def test_a_name_of_another_definition_in_the_group_is_refused_and_its_own_is_not() -> None:
+def test_a_definition_may_not_take_anothers_name_in_its_group() -> None:
     first = crd(shortNames=["pp"])
     establish(first, [], "now")
     taken = served_versions(first)

@@ -272,7 +272,14 @@ def column(type_: str, path: str, **more: Any) -> Json:
 
 OBJ = {
     "metadata": {"name": "x", "creationTimestamp": BORN, "annotations": {"a.b/c": "v"}},
-    "spec": {"n": 3, "f": 1.5, "on": True, "list": [{"name": "p"}, {"name": "q"}]},
+    "spec": {
+        "n": 3,
+        "f": 1.5,
+        "on": True,
+        "list": [{"name": "p"}, {"name": "q"}],
+        "unset": None,
+        "rows": [{"n": 1, "deep": {"on": True}}, {"n": 2}],
+    },
     "status": {"conditions": [{"type": "A", "status": "No"}, {"type": "B", "status": "Yes"}]},
 }
 
@@ -292,7 +299,26 @@ OBJ = {
         ("string", '.status.conditions[?(@.type=="B")].status', "Yes"),
         ("string", ".status.conditions[?(@.type!='A')].status", "Yes"),
         ("string", r".metadata.annotations.a\.b/c", "v"),
-        ("string", ".metadata.annotations['a.b/c']", "v"),
+        ("string", r".metadata.annotations['a\.b/c']", "v"),
+        ("string", ".metadata.annotations['a.b/c']", None),
+        ("string", ".status.conditions[-1:].type", "B"),
+        ("string", ".status.conditions[:1].type", "A"),
+        ("string", ".status.conditions[0:2:2].type", "A"),
+        ("string", ".status.conditions[1,0].type", "B"),
+        ("string", ".status.conditions[2].type", None),
+        ("string", ".status.conditions[-3:].type", None),
+        ("string", ".spec.none[-1:].type", None),
+        ("string", ".spec.n[0]", None),
+        ("string", "..type", "A"),
+        ("string", ".status['conditions'][?(@.status=~\"^Y\")].type", "B"),
+        ("string", ".spec.list[?(@.name)].name", "p"),
+        ("integer", ".spec.rows[?(@.n>=2)].n", 2),
+        ("string", ".spec.rows[?(@.n>1.5)].n", None),
+        ("string", ".spec.rows[?(@.n==1)].deep.on", "true"),
+        ("string", ".spec.unset", "<no value>"),
+        ("string", ".spec.f", "1.5"),
+        ("string", ".spec.*.nothing", None),
+        ("string", ".spec.list[?(", None),
         ("string", ".spec.nothing", None),
         ("date", ".metadata.creationTimestamp", "5m"),
         ("date", ".metadata.name", "<invalid>"),
@@ -323,10 +349,10 @@ def test_a_custom_resource_without_columns_shows_its_age() -> None:
     assert table.cells(OBJ, NOW) == ["x", "5m"]
 
 
-@pytest.mark.parametrize("path", ["spec", ".a[", ".a[?(@.b>1)]", "$.a"])
+@pytest.mark.parametrize("path", ["spec", ".a[", ".a[x]", ".a[?(@.b<>1)]", ".a[?(@.b==1", "{.a}"])
 def test_what_is_no_path(path: str) -> None:
-    with pytest.raises(ValueError, match="no JSONPath"):
-        next(find(path, {}), None)
+    with pytest.raises(ValueError, match=r"\S"):
+        find(path, {})
 
 
 @pytest.mark.parametrize(

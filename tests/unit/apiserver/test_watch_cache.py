@@ -75,7 +75,7 @@ def test_what_a_selective_watch_sees(
         assert json.loads(line)["object"]["metadata"]["resourceVersion"] == "2"
 
 
-def test_an_event_is_encoded_once_for_all_who_want_the_same_form(served: Served) -> None:
+def test_an_event_is_encoded_once_for_each_form(served: Served) -> None:
     event = Event(record(1), None)
     first, second = watcher(served), watcher(served)
     assert first.line(event) is second.line(event)
@@ -142,9 +142,7 @@ def test_after_a_quiet_moment_watchers_are_woken_at_once(served: Served, pauses:
     assert one.count == 2
 
 
-def test_a_pause_grows_with_those_who_were_woken_up_to_a_limit(
-    served: Served, pauses: Pauses
-) -> None:
+def test_a_pause_grows_with_the_number_of_woken_watchers(served: Served, pauses: Pauses) -> None:
     hub = Hub(pauses)
     watchers(served, hub, 3, match=is_on)
     watchers(served, hub, 200, match=lambda found: found.labels.get("on") == "no")
@@ -171,7 +169,7 @@ def test_a_watcher_that_left_is_not_woken_any_more(served: Served, pauses: Pause
     assert one.count == 1
 
 
-def test_a_watcher_that_falls_behind_is_overrun_and_gets_nothing_more(served: Served) -> None:
+def test_an_overrun_watcher_that_falls_behind_gets_nothing_more(served: Served) -> None:
     hub, slow, quick = Hub(Pauses()), watcher(served, max_queue=3), watcher(served, max_queue=3)
     hub.add(slow)
     hub.add(quick)
@@ -218,7 +216,7 @@ async def put(store: Store, name: str) -> int:
     return (await store.put(Key("configmaps", "default", name), obj)).revision
 
 
-async def test_a_slow_client_is_cut_off_and_resumes_without_a_gap(
+async def test_a_slow_client_is_cut_off_and_resumes_without_gap(
     served: Served, tmp_path: Path
 ) -> None:
     store, hub, client = Store(tmp_path / "db", synchronous="OFF"), Hub(), Client()

@@ -38,7 +38,7 @@ def submit(line: str, tmp_path: Path) -> list[Json]:
 
 
 @pytest.mark.parametrize("line", SUBMITS)
-def test_a_job_of_its_documentation_is_made_or_refused_by_name(line: str, tmp_path: Path) -> None:
+def test_a_documented_job_is_built_or_refused_by_name(line: str, tmp_path: Path) -> None:
     try:
         found = submit(line, tmp_path)
     except BadInput as error:

@@ -23,7 +23,7 @@ def pod(built: dict[str, Any], role: int = 0) -> dict[str, Any]:
     return built["spec"]["roles"][role]["template"]["spec"]
 
 
-def test_the_least_job_is_valid_and_says_only_what_was_given() -> None:
+def test_the_smallest_job_is_valid_and_states_only_given_values() -> None:
     built = job()
     assert problems(built) == []
     assert built["metadata"] == {"generateName": "pytorch-"}
@@ -91,7 +91,7 @@ def test_every_flag_lands_in_its_field() -> None:
     assert "affinity" not in pod(built)
 
 
-def test_an_mpi_job_runs_its_command_in_a_launcher_without_gpus() -> None:
+def test_an_mpi_job_runs_its_command_in_a_gpuless_launcher() -> None:
     built = job(framework="mpi", command=("mpirun", "./a.out"), workers=3, gpus=8, cpu="2")
     assert problems(built) == []
     launcher, worker = built["spec"]["roles"]

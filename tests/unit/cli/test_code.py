@@ -10,7 +10,7 @@ from lockstep.cli import ssh
 from lockstep.cli.code import INCLUDE, keep
 
 
-def test_the_config_includes_the_entry_once_and_keeps_what_was_there(tmp_path: Path) -> None:
+def test_the_config_includes_the_entry_once_and_keeps_the_rest(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("Host old\n    User me\n")
     for text in ("Host ana\n", "Host ana\n    User user\n"):

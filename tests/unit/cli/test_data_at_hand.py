@@ -6,7 +6,7 @@ import pytest
 
 from lockstep.api.dataset_cache import DatasetCache, DatasetCacheSpec, DatasetCacheStatus
 from lockstep.api.meta import ObjectMeta
-from lockstep.cli.views.data_at_hand import claims_within, data_lines
+from lockstep.cli.views.explain import claims_within, data_lines
 
 
 def cache(node: str, **status: Any) -> DatasetCache:

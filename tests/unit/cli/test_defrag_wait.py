@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.cli.defrag_wait import Silence
+from lockstep.cli.defrag import Silence
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.unit.cli.objects import gang, node, pod
+from tests.support.shown_objects import gang, node, pod
 
 from lockstep.api.core import Node, Pod
 

@@ -33,9 +33,9 @@ def node(
     [
         (node(ready="False"), "not ready: it said", "kubectl describe node n1"),
         (node(cordoned=True), "takes no new pods", "lockstep node uncordon n1"),
-        (node(labels={NVIDIA: "true"}), "nothing hands out nvidia.com/gpu", "lockstep agent"),
+        (node(labels={NVIDIA: "true"}), "offers no nvidia.com/gpu", "lockstep agent"),
         (node(annotations={"lockstep.dev/devices": LOST}), "gpu 3 (H200)", "dmesg"),
-        (node(annotations={"lockstep.dev/fenced": "gpu/1"}), "gpu/1 are fenced", "nodehealth n1"),
+        (node(annotations={"lockstep.dev/fenced": "gpu/1"}), "pods off gpu/1", "nodehealth n1"),
     ],
 )
 def test_what_is_missing_is_named_with_its_remedy(given: Node, what: str, remedy: str) -> None:

@@ -59,12 +59,18 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (2, "spec: Required value", "simulate --cluster 2x8 --jobs job.json"),
         (2, "$.metadata.labels[leaf]", "simulate --cluster node.json --jobs job.json"),
         (2, "--image does not go with", "manifests --image x crds"),
+        (2, "No such command 'ps'. Did you mean 'list'?", "ps"),
+        (2, "Did you mean 'list jobs'?", "jobs"),
+        (2, "Did you mean 'delete'?", "cancel x"),
+        (2, "No such option '--nodes'. Did you mean '--workers'?", "submit plain --nodes 2"),
+        (2, "Did you mean '--gpus', '--cpu'", "submit plain --gpu 2"),
+        (2, "No such option: --nodes", "queue list --nodes"),
         (2, "no kubeconfig at none", "list --kubeconfig none"),
         (2, "certificates of the kubeconfig", "list --kubeconfig uncertain"),
         (1, "127.0.0.1", "list --kubeconfig unreachable"),
     ],
 )
-def test_what_was_given_wrongly_is_told_from_what_could_not_be_done(
+def test_a_usage_error_differs_from_a_failed_action(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     code: int,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.cli.objects import NOW, at, event, gang, job, node, pod, queue
+from tests.support.shown_objects import NOW, at, event, gang, job, node, pod, queue
 
 from lockstep.api.gang import Gang
 from lockstep.api.start import Start, with_start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,8 +12,8 @@ from lockstep.api.core import Pod
 from lockstep.api.wire import convert
 from lockstep.cli import following
 from lockstep.cli.connect import Session
-from lockstep.cli.kept_logs import KeptLog
 from lockstep.cli.log_streams import Request
+from lockstep.kube.kept_logs import KeptLog
 
 JOB = job()
 
@@ -23,7 +24,7 @@ def pod(uid: str) -> Pod:
 
 
 def log(uid: str, ended: float = 0.0) -> KeptLog:
-    return KeptLog("vm", uid, uid, job_uid=JOB.metadata.uid, started=1.0, ended=ended)
+    return KeptLog(uid, uid, node="vm", job_uid=JOB.metadata.uid, started=1.0, ended=ended)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ async def test_a_log_is_missed_where_its_pod_is_gone(
         return listed
 
     monkeypatch.setattr(following, "kept_logs", kept_logs)
-    session = cast("Session", None)
+    session = cast("Session", SimpleNamespace(client=None, namespace="default"))
     found = following.Following(session, Request(JOB.metadata.name), from_start=from_start)
     await found.look(JOB)
     assert [one.uid for one in found.missed([pod(uid) for uid in pods])] == missed

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.cli import kinds, quantities
-from lockstep.cli.lines import Prefixed
+from lockstep.cli.log_lines import Prefixed
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What ``explain --layout`` draws."""
 
 from tests.support.drawn import draw
-from tests.unit.scheduler.test_ranks import TWO_LEAVES, add_job
+from tests.support.ranked_jobs import TWO_LEAVES, add_job
 
 from lockstep.cli.views.layout import layout_lines
 from lockstep.scheduler.core.cycle.decider import Decider
@@ -22,7 +22,7 @@ def drawn() -> list[str]:
     return layout_lines(found, placed=True)
 
 
-def test_the_drawing_names_each_node_with_its_ranks_and_what_they_cost():
+def test_the_drawing_names_each_node_with_ranks_and_cost():
     lines = drawn()
     assert lines[0] == "s1 / l1"
     assert lines[1].startswith("  ┌ a1 ──") and "┌ a2 ──" in lines[1]

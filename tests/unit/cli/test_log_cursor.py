@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.cli.log_cursor import Cursor
+from lockstep.cli.log_lines import Cursor
 
 
 @given(st.lists(st.integers(0, 5)), st.integers(0, 60), st.integers(0, 60))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.cli.up.logfile import LogFile, last_lines
 
@@ -28,7 +29,7 @@ def test_a_new_run_appends_to_the_log_of_the_last(tmp_path: Path) -> None:
     assert (tmp_path / "part.log").read_bytes() == b"one\ntwo\n"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=30))
 def test_no_file_exceeds_the_limit_unless_one_line_does(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]

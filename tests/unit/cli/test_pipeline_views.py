@@ -29,7 +29,7 @@ def test_a_step_says_how_long_it_waited_for_its_place() -> None:
     assert [("20s" in line) for line in lines] == [False, True]
 
 
-def test_a_job_waited_as_long_as_the_last_of_its_pods() -> None:
+def test_a_job_waited_as_long_as_its_last_pod() -> None:
     first, last = "2026-03-10T10:00:05Z", "2026-03-10T10:00:20Z"
     assert waited([pod("a", last, "j"), pod("b", first, "j")], NOW)["j"] == "20s"
     assert waited([pod("a", last, "j"), pod("b", "", "j")], NOW)["j"] == "1m"

@@ -40,8 +40,8 @@ def test_amounts_rivals_and_what_waits_in_its_parts():
     assert explain_queue(org, [org, team, other], gangs, 60.0) == [
         "queue org: 2 gangs run, 2 wait",
         "  nvidia.com/gpu: 24 used, 16 guaranteed, 8 borrowed, 32 limit",
-        "  share beyond what is guaranteed, by weight 1: 25.0%",
-        "  queues beside it that wait, the smallest share first: other 12.5%, org 25.0%",
+        "  share above its guarantee, for weight 1: 25.0%",
+        "  sibling queues with waiting gangs, smallest share first: other 12.5%, org 25.0%",
         "  1. ns/a, since 1m: too",
         "  1. ns/b, since 1m: 8 GPUs short",
     ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.cli.objects import queue
+import typer
+from tests.support.shown_objects import queue
 
 from lockstep.cli.failure import BadInput
 from lockstep.cli.load import problems
 from lockstep.cli.queue_guard import check_place
-from lockstep.cli.queue_options import Shares, merged, stated
+from lockstep.cli.queue_options import Shares, in_place_of, merged, stated
 
 GPU = "nvidia.com/gpu"
 THERE = {
@@ -55,8 +56,40 @@ def test_a_file_with_an_unknown_resource_is_refused() -> None:
     )
 
 
-def test_an_update_changes_what_it_names_and_takes_out_what_is_none() -> None:
+def test_an_update_changes_named_fields_and_removes_empty_ones() -> None:
     change = stated(Shares(limit=["gpu=4", "cpu=none"], parent="", weight=3))
     assert change == {"parent": None, "weight": 3, "limit": {GPU: "4", "cpu": None}}
     before = {"parent": "org", "limit": {"cpu": 8, GPU: 8}, "lending": "Never"}
     assert merged(before, change) == {"weight": 3, "limit": {GPU: "4"}, "lending": "Never"}
+
+
+@pytest.mark.parametrize(
+    ("given", "lists", "labels"),
+    [
+        (["namespace:guest", "user:ana"], (["guest"], ["ana"], []), None),
+        (["group:night", "labels:kind=lab"], ([], [], ["night"]), {"kind": "lab"}),
+        (["none"], ([], [], []), None),
+    ],
+)
+def test_allowed_takes_the_place_of_what_was_there(
+    given: list[str], lists: tuple[list[str], ...], labels: dict[str, str] | None
+) -> None:
+    allowed = stated(Shares(allow=given))["allowed"]
+    assert (allowed["namespaces"], allowed["users"], allowed["groups"]) == lists
+    before = {"allowed": {"users": ["x"], "namespaceSelector": {"matchLabels": {"old": "1"}}}}
+    patch = in_place_of({"allowed": allowed}, before)["allowed"]
+    after = patch["namespaceSelector"] and {
+        key: value for key, value in patch["namespaceSelector"]["matchLabels"].items() if value
+    }
+    assert after == labels
+    assert merged(before, {"allowed": allowed})["allowed"] == allowed
+
+
+@pytest.mark.parametrize("given", ["ana", "user:", "labels:kind", "team:red"])
+def test_allowed_that_names_none_is_refused(given: str) -> None:
+    with pytest.raises(typer.BadParameter, match="write namespace:NAME"):
+        stated(Shares(allow=[given]))
+
+
+def test_allowed_is_lifted_by_an_empty_text() -> None:
+    assert stated(Shares(allow=[""])) == {"allowed": None}

@@ -49,7 +49,7 @@ def test_delays_of_short_runs_grow_and_stay_bounded(runs: list[float]) -> None:
 @pytest.mark.parametrize(
     ("ends", "looping"), [(1, False), (2, False), (3, True), (4, True), (30, True)]
 )
-def test_a_crash_loop_is_called_one_from_the_third_short_run(ends: int, looping: bool) -> None:
+def test_a_crash_loop_begins_at_the_third_short_run(ends: int, looping: bool) -> None:
     assert after_end(ends - 1, 0.0).looping is looping
 
 

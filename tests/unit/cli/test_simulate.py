@@ -73,7 +73,7 @@ def test_what_would_do_nothing_is_refused_with_what_is_missing(scattered, flag, 
         pytest.param(Breakage(spot="pay=spot", spot_mtbf=3, spot_return=2), (3, 2), id="given"),
     ],
 )
-def test_how_often_and_how_long_spot_nodes_are_away_need_not_be_given(given, hours):
+def test_how_often_and_long_spot_nodes_leave_is_optional(given, hours):
     assert (given.faults.spot_mtbf, given.faults.spot_return) == hours
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cli.objects import NOW, at, event, gang, job, node, pod, queue
+from tests.support.shown_objects import NOW, at, event, gang, job, node, pod, queue
 
 from lockstep.api.gang import Gang
 from lockstep.api.node_policy import NodePolicy
@@ -15,10 +15,10 @@ from lockstep.cli.views import amounts, catalog
 from lockstep.cli.views.describe import describe_job, describe_pod, policy_nodes
 from lockstep.cli.views.gangs import gang_table, minimum
 from lockstep.cli.views.jobs import job_table
-from lockstep.cli.views.nodes import natural, node_table
+from lockstep.cli.views.nodes import node_table
 from lockstep.cli.views.pods import event_table, pod_table, state
 from lockstep.cli.views.queues import queue_table
-from lockstep.cli.views.table import Column, Table, cell, plain, table
+from lockstep.cli.views.table import Column, Table, cell, natural, plain, table
 
 
 def rows(shown: Table, *columns: str) -> list[tuple[str, ...]]:
@@ -66,7 +66,7 @@ def test_jobs_come_oldest_first_with_their_ages() -> None:
     assert rows(shown, "Name", "Age") == [("old", "2h"), ("middle", "1m30s"), ("young", "30s")]
 
 
-def test_a_job_of_the_same_name_elsewhere_has_its_own_gang() -> None:
+def test_a_namesake_job_in_another_namespace_has_its_own_gang() -> None:
     shown = job_table([job()], {("other", "digits"): gang(phase="Running", bound=2)}, NOW)
     assert rows(shown, "Gang") == [("0/2",)]
 
@@ -240,7 +240,7 @@ def test_names_are_ordered_by_their_numbers(numbers: list[int]) -> None:
     assert names == [f"node-{n}" for n in sorted(numbers)]
 
 
-def test_a_watch_prints_rows_that_changed_and_not_those_that_aged() -> None:
+def test_a_watch_prints_changed_rows_but_not_aged_ones() -> None:
     before = job_table([job("a"), job("b")], {}, NOW)
     after = job_table([job("a"), job("b", phase="Running"), job("c")], {}, NOW + 100)
     changed = catalog.changed(before, after)
@@ -254,7 +254,7 @@ def test_the_page_of_a_pod_tells_its_devices():
     assert (shown["GPUs"], shown["NICs"], shown["NUMA node"]) == ("0,1", "2", "0")
 
 
-def test_a_page_about_a_policy_counts_the_nodes_of_each_tier() -> None:
+def test_a_policys_page_counts_the_nodes_of_each_tier() -> None:
     leaves = {"first": ["l1", "l2"], "again": ["l2"], "rest": ["l3"]}
     tiers = [
         {

@@ -22,8 +22,13 @@ from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.util.bitmask import format_indices
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
-from lockstep.sim.input.jobs import Job, read_jobs
-from lockstep.sim.input.world import EPOCH, World, read_world, world_of
+from lockstep.sim.input.initial_cluster import (
+    EPOCH,
+    InitialCluster,
+    initial_cluster_of,
+    read_initial_cluster,
+)
+from lockstep.sim.input.jobs import Job, read_jobs, read_standing
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -46,8 +51,8 @@ class Case:
         self.asked["metadata"]["namespace"] = "default"
 
     @property
-    def world(self) -> World:
-        world = world_of(parse(self.spec))
+    def world(self) -> InitialCluster:
+        world = initial_cluster_of(parse(self.spec))
         world.queues += [queue(name, **spec) for name, spec in self.queues.items()]
         for name, value in (("low", -10), ("high", 10)):
             meta = ObjectMeta(name=name)
@@ -121,7 +126,7 @@ def settle(decider: Decider) -> None:
             return
 
 
-def arrive(decider: Decider, obj: Json, world: World) -> Job:
+def arrive(decider: Decider, obj: Json, world: InitialCluster) -> Job:
     (work,) = read_jobs([obj], world)
     decider.cluster.set_gang(work.gang)
     for one in work.pods:
@@ -130,7 +135,7 @@ def arrive(decider: Decider, obj: Json, world: World) -> Job:
     return work
 
 
-def with_others(case: Case) -> tuple[World, Decider]:
+def with_others(case: Case) -> tuple[InitialCluster, Decider]:
     """The world in which those of the others that fit stand already, and its decider."""
     world = case.world
     decider = Decider(world.cluster())
@@ -215,10 +220,10 @@ def waiting_since(since: str, obj: Json) -> Json:
     return obj | {"metadata": obj["metadata"] | {"annotations": runs, "creationTimestamp": since}}
 
 
-def test_it_comes_behind_what_was_there_when_the_snapshot_was_taken():
+def test_it_comes_behind_the_jobs_of_the_snapshot():
     taken = timestamp.parse("2030-01-01T12:00:00.5Z")
-    nodes = world_of(parse("2x8")).nodes.values()
-    world = read_world([object_of(NODES, node, taken) for node in nodes])
+    nodes = initial_cluster_of(parse("2x8")).nodes.values()
+    world = read_initial_cluster([object_of(NODES, node, taken) for node in nodes])
     others = [
         waiting_since("2030-01-01T11:00:00Z", job("a", "1x8", runs=50)),
         waiting_since("2030-01-01T12:00:00Z", job("b", "2x8", runs=10)),
@@ -229,7 +234,7 @@ def test_it_comes_behind_what_was_there_when_the_snapshot_was_taken():
     assert "room is kept for gang b until 2030-01-01T12:00:51Z" in found.reason
 
 
-def test_of_a_snapshot_each_job_is_asked_for_once_and_anew():
+def test_each_job_of_a_snapshot_is_asked_once_and_anew():
     over = training_job("over", "1x8", runs=50) | {"status": {"phase": "Succeeded"}}
     own = job("over", "1x8", runs=50)
     own["metadata"]["ownerReferences"] = [{"kind": "TrainingJob", "name": "over"}]
@@ -237,9 +242,32 @@ def test_of_a_snapshot_each_job_is_asked_for_once_and_anew():
     assert [(obj["kind"], obj["metadata"]["namespace"]) for obj in asked] == [
         ("TrainingJob", "lab")
     ]
-    assert [answer_to(world_of(parse("1x8")), [], obj).forecast.starts for obj in asked] == [0]
+    assert [
+        answer_to(initial_cluster_of(parse("1x8")), [], obj).forecast.starts for obj in asked
+    ] == [0]
 
 
 def test_a_file_without_a_job_is_refused():
     with pytest.raises(BadInput, match="takes TrainingJob and Gang objects"):
         jobs_among([{"kind": "Node", "metadata": {"name": "n"}}], "lab")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"priorityClassName": "none-such"}, {"queue": "none-such"}, {"framework": "none-such"}],
+    ids=["priority class", "queue", "framework"],
+)
+def test_another_jobs_fault_keeps_no_answer_back(spec: Json) -> None:
+    world = Case(job("new", "1x8"), spec="3x8").world
+    broken = training_job("broken", "1x8", runs=50)
+    broken["spec"] |= spec
+    broken["metadata"]["namespace"] = "default"
+    standing = read_standing([broken, _in_default(job("sound", "1x8", runs=50))], world)
+    assert "sound" in [one.name for one in standing]
+    answer = answer_to(world, standing, _in_default(job("new", "1x8")))
+    assert answer.forecast.starts == 0
+
+
+def _in_default(obj: Json) -> Json:
+    obj["metadata"]["namespace"] = "default"
+    return obj

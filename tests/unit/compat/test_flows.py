@@ -114,7 +114,7 @@ def test_its_status_is_in_volcanos_words(phases: list[Any], state: str, lists: J
     assert FLOW.ended(told) == (state in ("Succeed", "Failed"))
 
 
-def test_its_jobs_go_once_it_has_succeeded_if_it_says_so() -> None:
+def test_jobs_go_after_success_if_the_flow_says_so() -> None:
     done = {"state": {"phase": "Succeed"}, "completedJobs": ["f-load"]}
     kept, gone = flow(step("load")), flow(step("load"), jobRetainPolicy="delete")
     assert not FLOW.drops(structs.replace(kept, status=done))

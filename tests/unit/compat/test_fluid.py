@@ -8,7 +8,16 @@ import pytest
 
 from lockstep.api.dataset_cache import CacheTier, SecretKey
 from lockstep.api.wire import convert
-from lockstep.compat.fluid.objects import Dataset, Runtime
+from lockstep.compat.fluid.ignored import RUNTIME, ignored, ignored_of
+from lockstep.compat.fluid.objects import (
+    DataBackupSpec,
+    DataLoadSpec,
+    DataMigrateSpec,
+    DataProcessSpec,
+    Dataset,
+    DatasetSpec,
+    Runtime,
+)
 from lockstep.compat.fluid.translate import Problem, Wanted, translate
 
 Json = dict[str, Any]
@@ -131,3 +140,49 @@ def test_levels_of_a_cache_runtimes_worker_are_tiers(
     wanted = translated([MOUNT], spec)
     assert (wanted.tiers, wanted.replicas) == (expected, 3)
     assert wanted.ignored == ("runtimeClassName",)
+
+
+def test_each_option_without_effect_is_named_by_its_path() -> None:
+    spec = {
+        "replicas": 1,
+        "fuse": {"args": ["-o"], "options": {"timeout": "30s", "cache-size": "1"}},
+        "worker": {"replicas": 2, "resources": {"limits": {"cpu": "1"}}},
+        "tieredstore": {"levels": [{"mediumtype": "MEM", "volumeType": "emptyDir"}] * 2},
+        "management": {"cleanCachePolicy": {"maxRetryAttempts": 3}},
+    }
+    assert [*ignored(spec, RUNTIME)] == [
+        "fuse.args",
+        "fuse.options.cache-size",
+        "management.cleanCachePolicy",
+        "tieredstore.levels[].volumeType",
+        "worker.resources",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "named"),
+    [
+        ({"policy": "Once", "dataset": {"name": "a"}}, DataLoadSpec, []),
+        (
+            {"options": {"rateLimit": "1Mi", "atomicCache": "true"}, "tolerations": [{"key": "k"}]},
+            DataLoadSpec,
+            ["options.atomicCache", "tolerations"],
+        ),
+        (
+            {"policy": "Cron", "schedule": "* * * * *", "parallelOptions": {"a": "b"}},
+            DataMigrateSpec,
+            ["parallelOptions", "policy", "schedule"],
+        ),
+        (
+            {"processor": {"podMetadata": {"labels": {}}, "script": {"restartPolicy": "Always"}}},
+            DataProcessSpec,
+            ["processor.podMetadata", "processor.script.restartPolicy"],
+        ),
+        ({"runAs": {"uid": 1}, "backupPath": "local:///b"}, DataBackupSpec, ["runAs"]),
+        ({"placement": "Exclusive", "owner": {"uid": 1}}, DatasetSpec, ["owner", "placement"]),
+    ],
+)
+def test_fields_of_operations_without_effect_are_named(
+    spec: Any, kind: type[Any], named: list[str]
+) -> None:
+    assert ignored_of(convert(spec, kind)) == named

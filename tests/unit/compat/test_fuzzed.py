@@ -8,11 +8,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.api.core import AnyObject
 from lockstep.api.wire import convert
 from lockstep.compat.registry import sources
-from lockstep.jobs.foreign import MADE
+from lockstep.dialects.controller import MADE
 
 Json = dict[str, Any]
 BY_KIND = {(s.kind.group, s.kind.kind): s for s in sources()}
@@ -46,7 +47,7 @@ def changed(tree: Any, at: tuple[Any, ...], value: Any) -> Any:
     return found
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_it_is_refused_by_name_or_translated_whole(data: st.DataObject) -> None:
     body = data.draw(st.sampled_from(SAMPLES))

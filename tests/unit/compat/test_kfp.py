@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
@@ -15,7 +17,7 @@ from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.pods import build
-from lockstep.pipelines.core.told import Run, Seen
+from lockstep.pipelines.core.told import Ensure, Run, Seen
 from lockstep.pipelines.core.values import evaluate
 
 Json = dict[str, Any]
@@ -66,7 +68,7 @@ def test_a_constant_may_hold_other_inputs_of_its_task(text: str, said: str) -> N
     assert made["spec"]["containers"][0]["args"] == [said]
 
 
-def test_a_number_of_the_executor_may_be_an_input_of_the_task_alone() -> None:
+def test_an_executors_number_may_only_be_a_task_input() -> None:
     given = {"cpu": {"runtimeValue": {"constant": "500m"}}}
     resources = {"resources": {"resourceCpuLimit": "{{$.inputs.parameters['cpu']}}"}}
     made = pod(pipeline({"inputs": {"parameters": given}}, resources))
@@ -158,3 +160,24 @@ def test_loops_within_loops_hand_over_one_list() -> None:
     for given, count in ((one, 1), ([one, one], 2), ([[one], [one, one]], 3)):
         code = expression(".inputs.artifacts['d']", "at", component)
         assert len(json.loads(evaluate(code, {"inputs": {"d": given}}))) == count
+
+
+LOOPS = Path(__file__).parents[2] / "support" / "kfp" / "loops.yaml"
+
+
+def test_texts_in_loops_see_the_items_around_them() -> None:
+    """What the SDK compiles of texts such as ``f"{x.a}/{y}"`` names values that no graph gets."""
+    spec = convert(translate(yaml.safe_load(LOOPS.read_text())), PipelineRunSpec)
+    engine = Engine(Run("loops", "default", "u"), spec, 0.0)
+    said: list[str] = []
+    while actions := engine.take():
+        for action in actions:
+            assert isinstance(action, Ensure)
+            node = engine.nodes[action.step]
+            text = node.inputs.get("text")
+            said += [text] if text else []
+            outputs = {"Output": ["a", "b"] if text is None else text}
+            engine.observe(node.id, node.attempt, Seen("Succeeded", outputs=outputs), 1.0)
+    assert engine.root.phase == "Succeeded", engine.root.message
+    words = ["2a", "2b", "end", "p+b+p/b", "p/a", "p/b", "q+b+q/b", "q/a", "q/b"]
+    assert sorted(said) == words

@@ -156,7 +156,7 @@ def test_the_types_of_replicas_are_written_as_the_operator_does() -> None:
     assert sorted(told) == ["Chief", "Evaluator", "PS", "Worker"]
 
 
-def test_a_tfjob_is_done_with_its_chief_or_with_its_workers() -> None:
+def test_a_tfjob_completes_with_its_chief_or_with_its_workers() -> None:
     chief = BY_KIND["TFJob"].to_native(sample("tfjob")).objects[0]["spec"]
     assert chief["successPolicy"] == {"roles": ["chief"]}
     every = BY_KIND["TFJob"].to_native(sample("tfjob", successPolicy="AllWorkers"))

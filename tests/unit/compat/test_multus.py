@@ -1,4 +1,4 @@
-"""Attachments for rails, and the user's own held against them."""
+"""Attachments for rails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lockstep.api.topology import Rail
-from lockstep.compat.multus import attached, definitions, rail_of, selection
+from lockstep.compat.multus import definitions
 
 RAILS = [
     Rail(name="rail0", subnet="10.0.0.0/16", vlan=100, mtu=9000, interfaces=["ens0"]),
@@ -20,7 +20,6 @@ def test_each_rail_gets_a_definition_that_is_on_it() -> None:
     assert [one["metadata"]["name"] for one in found] == ["rail0", "rail1"]
     plugin = json.loads(found[0]["spec"]["config"])["plugins"][0]
     assert (plugin["type"], plugin["master"], plugin["mtu"]) == ("macvlan", "ens0.100", 9000)
-    assert [rail_of(one, RAILS) for one in found] == [("rail0", ""), ("rail1", "")]
 
 
 def test_vfs_carry_their_vlan_and_resource() -> None:
@@ -29,31 +28,6 @@ def test_vfs_carry_their_vlan_and_resource() -> None:
     assert first["metadata"]["annotations"] == {
         "k8s.v1.cni.cncf.io/resourceName": "mellanox.com/vfs"
     }
-
-
-def test_a_pods_annotation_names_rails_in_either_form() -> None:
-    assert attached(selection(["rail0", "rail1"], {"rail0": "10.0.0.5/16"}, "t")) == [
-        "rail0",
-        "rail1",
-    ]
-    assert attached("team/rail0@net1, rail1") == ["rail0", "rail1"]
-    with pytest.raises(ValueError, match="no JSON"):
-        attached("[{")
-
-
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ({"type": "macvlan", "master": "eth9"}, "eth9 is on no rail; rails are rail0, rail1"),
-        ({"type": "sriov", "vlan": 7, "ipam": {"subnet": "10.0.4.0/24"}}, "vlan 7; the rail rail0"),
-        ("{", "cannot be read"),
-    ],
-)
-def test_an_attachment_to_no_rail_is_named(config: object, words: str) -> None:
-    text = config if isinstance(config, str) else json.dumps(config)
-    rail, problem = rail_of({"metadata": {"name": "own"}, "spec": {"config": text}}, RAILS)
-    assert rail == ""
-    assert words in problem
 
 
 @pytest.mark.parametrize(

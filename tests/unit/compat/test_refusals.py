@@ -69,7 +69,9 @@ CLUSTER_QUEUE: dict[str, Json] = {
     "spec.admissionChecks": {"admissionChecks": ["provisioning"]},
     "spec.stopPolicy": {"stopPolicy": "Hold"},
     "spec.fairSharing.weight": {"fairSharing": {"weight": "0.5"}},
-    "spec.namespaceSelector.matchLabels": {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+    "spec.namespaceSelector.matchExpressions[0].operator": {
+        "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}
+    },
     "spec.preemption.borrowWithinCohort.policy": {
         "preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}
     },
@@ -80,8 +82,7 @@ CLUSTER_QUEUE: dict[str, Json] = {
     },
 }
 FLAVOR: dict[str, Json] = {
-    "spec.nodeLabels": {"nodeLabels": {"gpu": "h100"}},
-    "spec.nodeTaints": {"nodeTaints": []},
+    "spec.topologyName": {"nodeLabels": {"gpu": "h100"}, "topologyName": "racks"},
 }
 VOLCANO_QUEUE: dict[str, Json] = {
     "spec.affinity": {"affinity": {}},
@@ -90,7 +91,7 @@ VOLCANO_QUEUE: dict[str, Json] = {
 }
 KAI_QUEUE: dict[str, Json] = {
     "spec.priority": {"priority": 5},
-    "spec.resources.gpu.quota": {"resources": {"gpu": {"quota": -1}}},
+    "spec.resources.gpu.quota": {"resources": {"gpu": {"quota": -2}}},
     "spec.resources.cpu.limit": {"resources": {"cpu": {"limit": -5}}},
     "spec.resources.*.overQuotaWeight": {"resources": {"cpu": {"overQuotaWeight": 3}}},
 }

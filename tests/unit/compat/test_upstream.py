@@ -20,7 +20,7 @@ from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
 from lockstep.api.wire import convert
 from lockstep.compat.registry import sources
-from lockstep.jobs.foreign import MADE
+from lockstep.dialects.controller import MADE
 from lockstep.jobs.validate import problems
 
 Json = dict[str, Any]
@@ -66,7 +66,7 @@ def _rows(found: dict[tuple[str, str], list[list[str]]]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s["path"])
-def test_a_sample_runs_or_is_refused_by_the_name_of_a_field(sample: Json) -> None:
+def test_a_sample_runs_or_is_refused_by_a_fields_name(sample: Json) -> None:
     assert all(field.startswith(("spec", "metadata")) for field in refusals(sample["object"]))
 
 

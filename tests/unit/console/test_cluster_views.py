@@ -35,7 +35,7 @@ def pod(name: str, namespace: str, gpus: str, job: str = "", phase: Any = "Runni
     return Pod(metadata=meta, spec=PodSpec(node_name="n"), status=PodStatus(phase=phase))
 
 
-def test_gpus_are_told_as_runs_and_foreign_owners_are_not_named() -> None:
+def test_gpus_are_shown_as_runs_without_foreign_owners_names() -> None:
     pods = [pod("a-0", "mine", "0,1", "a"), pod("b-0", "theirs", "3", "b")]
     told = cluster.told(cluster.row(node(), pods, None, None), {"mine"}.__contains__)
     assert told["held"] == [["mine/a", 2], ["", 1], ["?", 1]]

@@ -12,7 +12,7 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.training import Role, TrainingJob, TrainingJobSpec, TrainingJobStatus
 from lockstep.console.views import form, jobs, query
 from lockstep.console.views.job_list import JobList
-from lockstep.console.views.picture import EMPTY, Picture, applied, delta
+from lockstep.console.views.picture import EMPTY, Picture, delta
 from lockstep.console.views.query import BadQuery, Query
 from lockstep.console.views.sorted_rows import SortedRows
 
@@ -22,6 +22,18 @@ PICTURES = st.builds(
     st.dictionaries(st.sampled_from(["total", "job"]), st.integers(0, 3)),
     st.dictionaries(KEYS, st.dictionaries(KEYS, st.integers(0, 2), max_size=2)),
 )
+
+
+def applied(before: Picture, changed: dict[str, Any]) -> Picture:
+    """Return *before* with a delta, as the page does it."""
+    facts = {**before.facts, **changed.get("facts", {})}
+    order = changed.get("order", before.order)
+    rows = {**before.rows, **changed.get("rows", {})}
+    return Picture(
+        {key: value for key, value in facts.items() if value is not None},
+        list(order),
+        {key: rows[key] for key in order},
+    )
 
 
 @given(st.lists(PICTURES, min_size=1, max_size=6))

@@ -6,9 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.api.dataset_cache import CacheTier
+from lockstep.api.dataset_cache import (
+    CacheTier,
+    DatasetCache,
+    DatasetCacheSpec,
+    DatasetCacheStatus,
+)
+from lockstep.api.meta import ObjectMeta
+from lockstep.compat.fluid.objects import Dataset
+from lockstep.data.core.dataset_state import Seen
 from lockstep.data.core.manifest import Found, build
-from lockstep.data.core.order import to_fetch, unchanged
+from lockstep.data.core.order import unchanged
+from lockstep.data.core.status import dataset_status
 from lockstep.data.core.tiers import BLOCK, Room, choose, in_blocks, refusal
 
 GIB = 1 << 30
@@ -30,6 +39,8 @@ def found(key: str, size: int = 1, etag: str = "e", mtime: float = 1.0) -> Found
         (["a", "a/b"], ["a/b"], ["others lie below it"]),
         (["a", "a/b/c/d"], ["a/b/c/d"], ["others lie below it"]),
         (["n" * 256, "x"], ["x"], ["255 bytes"]),
+        (["a\tb", "x"], ["x"], ["control character"]),
+        (["w\udcff", "x"], ["x"], ["UTF-8"]),
     ],
 )
 def test_keys_that_are_no_files_are_told(keys: list[str], kept: list[str], told: list[str]) -> None:
@@ -63,13 +74,6 @@ def test_a_version_never_holds_a_path_that_climbs_or_shadows(keys: list[str]) ->
     assert len(manifest.entries) + len(manifest.rejected) == sum(
         not (key.endswith("/") and found(key).size == 0) for key in keys
     )
-
-
-def test_targets_are_fetched_in_their_order_and_once() -> None:
-    manifest = build([("", [found(key) for key in ("a/1", "a/2", "b/1", "c")])])
-    lacking = to_fetch(manifest, {"a/2"}, ["b", "a", "/"])
-    assert [one.path for one in lacking] == ["b/1", "a/1", "c"]
-    assert to_fetch(manifest, set(), ["a/"]) == manifest.below("a")
 
 
 @pytest.mark.parametrize(
@@ -117,3 +121,15 @@ def test_the_first_tier_that_takes_all_is_chosen(
 def test_room_is_counted_in_whole_blocks(size: int) -> None:
     assert in_blocks(size) % BLOCK == 0
     assert 0 <= in_blocks(size) - size < BLOCK
+
+
+@pytest.mark.parametrize(
+    ("size", "share"), [(0, None), (4 * GIB, "25.0%"), (GIB, "100.0%")], ids=str
+)
+def test_of_no_files_no_share_is_cached(size: int, share: str | None) -> None:
+    meta = ObjectMeta(name="d", namespace="n")
+    held = DatasetCacheStatus(files=int(size > 0), bytes=size, cached_bytes=min(size, GIB))
+    cache = DatasetCache(meta, DatasetCacheSpec(node="node-1", dataset="d"), held)
+    seen = Seen(Dataset(meta), caches=[cache])
+    told = dataset_status(seen, "Bound", "Ready", "", "2026-11-01T00:00:00Z")
+    assert told.cache_states.get("cachedPercentage") == share

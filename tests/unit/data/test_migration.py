@@ -56,7 +56,7 @@ def container(one: DataMigrate | DataBackup) -> Json:
     return found
 
 
-def test_into_a_dataset_files_go_to_its_source_and_secrets_by_reference() -> None:
+def test_files_reach_a_datasets_source_and_secrets_stay_references() -> None:
     one = migrate(**{"from": STORE, "to": SET})
     assert about(one) == "images"
     found = container(one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from lockstep.api.dataset_cache import (
@@ -13,7 +14,9 @@ from lockstep.api.dataset_cache import (
     TargetStatus,
 )
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.wire import convert
 from lockstep.compat.fluid.objects import (
+    Condition,
     DataLoad,
     DataLoadSpec,
     DataProcess,
@@ -28,9 +31,11 @@ from lockstep.compat.fluid.objects import (
     RunAfter,
     Runtime,
 )
+from lockstep.data.core.dataset_state import Seen
 from lockstep.data.core.decide import decide
 from lockstep.data.core.sharing import SHARED_WITH, may_read
-from lockstep.data.core.world import Create, Seen
+from lockstep.data.core.status import with_ignored
+from lockstep.runtime.actions import Create
 
 NOW = "2026-01-01T10:00:00Z"
 ALL = TargetStatus(files=2, bytes=10, cached_files=2, cached_bytes=10)
@@ -83,7 +88,7 @@ def test_a_warm_up_by_the_clock_waits_for_its_minute() -> None:
     assert decision.again == 300.0
 
 
-def test_a_warm_up_by_the_clock_runs_and_falls_due_again() -> None:
+def test_a_scheduled_warm_up_runs_and_falls_due_again() -> None:
     hourly = "0 * * * *"
     begun = status_of(decide(seen(load("Cron", schedule=hourly)), NOW))
     assert (begun.phase, begun.last_schedule_time) == ("Executing", NOW)
@@ -205,3 +210,16 @@ def test_a_synced_dataset_asks_for_a_listing_by_itself() -> None:
     found = decide(Seen(dataset(), [runtime], [cache()], nodes=["n"]), NOW)
     assert found.again == 300.0
     assert any("sync-" in str(one) for one in found.actions)
+
+
+def test_an_operation_names_the_fields_that_have_no_effect() -> None:
+    spec = {"dataset": {"name": "d"}, "ttlSecondsAfterFinished": 60, "podMetadata": {"labels": {}}}
+    meta = {"name": "l", "namespace": "n", "uid": "u"}
+    one = convert({"metadata": meta, "spec": {**spec, "schedulerName": "mine"}}, DataLoad)
+    done = Condition(type="Complete", status="True")
+    first = with_ignored(one, OperationStatus(phase="Complete", conditions=[done]), NOW)
+    assert [told.type for told in first.conditions] == ["Complete", "OptionsIgnored"]
+    named = "podMetadata, schedulerName, ttlSecondsAfterFinished"
+    assert first.conditions[1].message.endswith(named)
+    again = msgspec.structs.replace(one, status=first)
+    assert with_ignored(again, first, "2030-01-01T00:00:00Z") == first

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from lockstep.api.backoff import Backoff
 from lockstep.api.dataset_cache import CachePeer
 
 pytest.importorskip("obstore", reason="needs the data extra")
@@ -17,6 +19,7 @@ from lockstep.data.cache import peers as module
 from lockstep.data.cache.peers import PeerFailed, Peers
 from lockstep.data.cache.serving import Refusal, Server
 from lockstep.data.cache.sources import SourceFailed
+from lockstep.data.cache.tls import Shown
 
 DATA = b"chunk"
 LONG = 3600.0
@@ -49,6 +52,27 @@ async def owner() -> AsyncIterator[tuple[Owner, str]]:
     server.close()
 
 
+@pytest.fixture
+async def hidden() -> AsyncIterator[CachePeer]:
+    """An owner that is reached beyond its machine, over TLS."""
+    one, shown = Owner(), Shown.create("n")
+    server = Server(lambda _: one, lambda: b"", "127.0.0.1:0", shown.context)
+    yield CachePeer(node="n", address=server.address, certificate=shown.digest)
+    server.close()
+
+
+async def test_chunks_come_over_tls_from_the_certificate_that_was_told(hidden: CachePeer) -> None:
+    assert await knowing(hidden).chunk("n", "v", 1, LONG) == DATA
+    assert await knowing(hidden).chunks("n", "v", [1, 2]) == {1: DATA, 2: DATA}
+
+
+@pytest.mark.parametrize("certificate", ["", "0" * 64])
+async def test_another_certificate_is_told_no_token(hidden: CachePeer, certificate: str) -> None:
+    other = structs.replace(hidden, certificate=certificate)
+    with pytest.raises(PeerFailed):
+        await knowing(other).chunk("n", "v", 1, LONG)
+
+
 def knowing(*nodes: CachePeer, uid: str = "uid") -> Peers:
     found = Peers("me", uid, "token")
     found.update(nodes)
@@ -58,7 +82,7 @@ def knowing(*nodes: CachePeer, uid: str = "uid") -> Peers:
 async def test_an_owner_that_starts_is_waited_for(
     owner: tuple[Owner, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(module, "_PAUSES", Backoff(cap=0.01))
     one, address = owner
     one.refusals = [404] * 20
     assert await knowing(CachePeer(node="n", address=address)).chunk("n", "v", 1, LONG) == DATA
@@ -124,7 +148,7 @@ async def test_what_the_store_refuses_the_owner_is_told(
     assert told.value.reason == reason
 
 
-async def test_small_chunks_come_together_and_a_broken_one_is_left_out(
+async def test_small_chunks_travel_together_without_the_broken_ones(
     owner: tuple[Owner, str],
 ) -> None:
     peers = knowing(CachePeer(node="other", address=owner[1]))

@@ -49,7 +49,7 @@ OURS = {names.GPU_MEMORY: "2Gi", names.GPU_COMPUTE: "30"}
         ),
     ],
 )
-def test_shares_come_to_our_scheduler_with_a_place_on_a_card(limits, wanted):
+def test_shares_come_to_our_scheduler_with_a_card_slot(limits, wanted):
     found = let_in(pod(limits))
     assert found["spec"]["schedulerName"] == "lockstep"
     assert found["spec"]["containers"][0]["resources"]["limits"] == wanted

@@ -86,3 +86,9 @@ def test_two_alike_pods_that_kubelet_swapped_are_corrected() -> None:
 )
 def test_nothing_else_is_corrected(pods: list[Pod], held: Held) -> None:
     assert corrections(pods, held, CARDS) == []
+
+
+def test_order_in_which_kubelet_tells_cards_is_no_change() -> None:
+    pods = [pod("a", "1,2", 2, phase="Running")]
+    for ids in (["u1", "u2"], ["u2", "u1"]):
+        assert corrections(pods, hold(a=ids), CARDS) == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card, Inventory
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install lockstep[agent]")
@@ -64,3 +65,11 @@ async def test_without_a_place_for_the_specification_files_do(tmp_path: Path) ->
     answer = await answered(plugin, "GPU-0")
     assert not answer.cdi_devices
     assert [one.host_path for one in answer.devices] == [str(tmp_path / "card0")]
+
+
+def test_devices_of_claims_begin_with_a_letter() -> None:
+    # UIDs begin with any digit; CDI 0.3 refuses such a name, and the whole file with it.
+    spec = cdi.spec_of("1ae599fe", {"gpu": [Card(index=0, nodes=["/dev/nvidia0"])]}, lambda _: True)
+    (device,) = spec["devices"]
+    assert device["name"][0].isalpha()
+    assert cdi.device_of("1ae599fe", "gpu") == f"{cdi.KIND}={device['name']}"

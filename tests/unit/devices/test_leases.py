@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.devices.sharing.core.leases import (
+    MOST_DEBT,
     MOST_OWED,
     PERIOD,
     Policy,
@@ -128,7 +129,7 @@ def test_windows_of_a_card_never_overlap(rounds: list[tuple[list[Tenant], int]])
             ends = [offset + length for offset, length in held]
             assert all(end <= PERIOD for end in ends)
             assert all(end <= held[i + 1][0] for i, end in enumerate(ends[:-1]) if held[i + 1][1])
-        assert all(-MOST_OWED <= owed <= MOST_OWED for owed in wheel.owed.values())
+        assert all(-MOST_DEBT <= owed <= MOST_OWED for owed in wheel.owed.values())
 
 
 OFFLINE_CASES = [

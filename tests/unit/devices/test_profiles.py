@@ -38,4 +38,3 @@ def test_kind_rdma_and_what_is_missing(
     assert (found.kind, found.rdma) == (kind, rdma)
     assert len(found.missing) == len(missing)
     assert all(word in said for word, said in zip(missing, found.missing, strict=True))
-    assert found.agent == (kind != "cpu" or rdma)

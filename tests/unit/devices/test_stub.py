@@ -88,6 +88,24 @@ def test_a_card_that_hangs_or_is_lost_hides_no_other(tmp_path: Path) -> None:
     assert troubles[2] == "NVML has not answered for 5 s"
 
 
+@pytest.mark.parametrize(
+    ("state", "clique"),
+    [
+        ({}, ""),
+        ({"fabric.state": 0}, ""),
+        ({"fabric.state": 1}, ""),
+        ({"fabric.state": 2, "fabric.cluster": "ab" * 16}, ""),
+        ({"fabric.state": 3, "fabric.cluster": "ab" * 16, "fabric.clique": 7}, f"{'ab' * 16}.7"),
+        ({"fabric.state": 3, "fabric.cluster": "00" * 16, "fabric.clique": 7}, ""),
+    ],
+    ids=["not known", "none", "not started", "in progress", "of a rack", "of one node"],
+)
+def test_a_card_names_its_fabric(tmp_path: Path, state: Json, clique: str) -> None:
+    gpus = stub(tmp_path, two)
+    gpus.card(1, state)
+    assert [card.get("fabric", "") for card in found(gpus)] == ["", clique]
+
+
 def test_no_driver_is_no_fault(tmp_path: Path) -> None:
     assert found(StubGpus(tmp_path / "none")) == []
 
@@ -100,6 +118,12 @@ def test_readings_have_dcgm_units(tmp_path: Path) -> None:
     assert (values["memory_used"], values["memory_reserved"]) == (10 * 1024, 512)
     assert (values["prof_sm"], values["prof_pcie_tx"]) == (0.875, 3 << 20)
     assert values["nvlink"] == 3000
+
+
+def test_the_fabric_state_is_read_where_a_card_has_one(tmp_path: Path) -> None:
+    gpus = stub(tmp_path, two)
+    gpus.card(0, {"fabric.state": 2})
+    assert [read(gpus, index)[0].get("fabric_state") for index in (0, 1)] == [2, None]
 
 
 def test_a_card_without_gpm_has_the_rest(tmp_path: Path) -> None:

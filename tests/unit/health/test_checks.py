@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,16 @@ def test_one_wrong_element_of_a_product_is_found() -> None:
 
 def test_memory_of_any_size_holds(size: int = 4096) -> None:
     assert "hold" in memory(size)
+
+
+def test_memory_is_checked_within_the_agents_limit() -> None:
+    code = (
+        # Of this program alone: ru_maxrss has also what its parent had when it started it.
+        "from lockstep.health.checks import memory; memory(256 << 20);"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if 'VmHWM' in line))"
+    )
+    peak = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert int(peak) < 400 << 10, "KiB; the chart gives the agent 512 MiB, and it takes 70 itself"
 
 
 def test_a_disk_that_cannot_be_written_fails(tmp_path: Path) -> None:

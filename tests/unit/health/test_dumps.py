@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stuck_worlds import Layout, hang
+from tests.support.stuck_worlds import hang
+from tests.support.training_programs import Layout
 
 from lockstep.health.core.culprits import culprits
+from lockstep.health.dump_child import rank_in
 from lockstep.health.dumps import read
 
 
@@ -59,7 +61,23 @@ def test_hostile_dumps_run_no_code_and_the_others_are_read(tmp_path: Path) -> No
     assert not mark.exists()
     assert sorted(found.seen) == [9]
     assert len(found.refused) == len(hostile)
+    assert found.unread == set(range(9))
     assert "posix.system" in found.refused[str(folder / "rank0")]
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("nccl_trace_rank_3", 3),
+        ("rank-12_of_64.pickle", 12),
+        ("trace_00007", 7),
+        ("5", 5),
+        ("node-7_rank3.json", 3),
+        ("notes.txt", None),
+    ],
+)
+def test_a_name_tells_the_rank(name: str, rank: int | None) -> None:
+    assert rank_in(name) == rank
 
 
 @pytest.mark.parametrize("depth", [100_000])
@@ -67,3 +85,12 @@ def test_deep_lists_are_borne(tmp_path: Path, depth: int) -> None:
     deep = b"\x80\x02" + b"]" * depth + b"a" * (depth - 1) + b"."
     (tmp_path / "rank0").write_bytes(deep)
     assert list(read([tmp_path / "rank0"]).refused) == [str(tmp_path / "rank0")]
+
+
+def test_two_gigabytes_are_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "rank3").open("wb") as file:
+        file.write(b"{")
+        file.truncate(2 << 30)
+    found = read([tmp_path / "rank3"], seconds=20)
+    why = found.refused[str(tmp_path / "rank3")]
+    assert why == "it has 2147483648 bytes; at most 268435456 are read"

@@ -23,7 +23,7 @@ def pod(*tolerations: dict[str, Any]) -> Pod:
     return convert({"metadata": {"name": "p"}, "spec": {"tolerations": list(tolerations)}}, Pod)
 
 
-def test_silence_is_counted_from_the_last_sign_on_our_own_clock() -> None:
+def test_silence_counts_from_the_last_sign_on_our_clock() -> None:
     signs = rules.Signs()
     first, second = rules.mark(node(), "1"), rules.mark(node(), "2")
     assert signs.quiet("n", first, 5.0) == 0.0

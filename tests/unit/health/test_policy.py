@@ -19,7 +19,7 @@ def policy(name: str, **spec: Any) -> HealthPolicy:
     return HealthPolicy(metadata=ObjectMeta(name=name), spec=HealthPolicySpec(**spec))
 
 
-def test_the_policy_with_the_most_labels_of_a_node_is_for_it() -> None:
+def test_the_policy_matching_most_labels_of_a_node_applies() -> None:
     some = [
         policy("all", share=0.1),
         policy("big", nodes={"gpu": "h100"}, share=0.2),

@@ -142,7 +142,7 @@ def test_a_failed_check_is_a_finding_that_fences():
 RESETS = HealthPolicySpec(reset=["reset_gpu"])
 
 
-def test_a_device_is_reset_once_nothing_uses_it_and_once_for_a_finding():
+def test_an_unused_device_is_reset_once_for_a_finding():
     sick = finding(action="reset_gpu")
     sick = Finding(**{**{f: getattr(sick, f) for f in sick.__struct_fields__}, "last": BEFORE})
     there = health(findings=[sick])
@@ -175,7 +175,7 @@ def test_what_was_reset_is_found_no_more():
         ("a link went down", False),
     ],
 )
-def test_a_slow_network_has_the_node_taken_last_until_it_is_well(cause, slow):
+def test_a_node_with_a_slow_network_is_chosen_last(cause, slow):
     found = Finding(cause=cause, action="observe", evidence="40 % of the rail's rate")
     health = NodeHealth(metadata=ObjectMeta(name="n"), spec=NodeHealthSpec(findings=[found]))
     assert slow_network(health) == ("40 % of the rail's rate" if slow else "")

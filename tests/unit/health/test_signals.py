@@ -61,7 +61,8 @@ def test_growth_of_more_than_an_hour_ago_is_forgotten() -> None:
             "isolate_node",
             60,
         ),
-        ({"fabric_manager": 0}, "the fabric manager does not run", "isolate_node", 60),
+        ({"fabric_state": 1}, "the fabric manager does not run", "isolate_node", 60),
+        ({"fabric_state": 2}, "the fabric manager does not run", "isolate_node", 60),
     ],
 )
 def test_a_state_is_told_once_it_has_lasted(
@@ -80,6 +81,9 @@ def test_a_state_is_told_once_it_has_lasted(
         {"nvlinks_up": 0, "nvlinks": 18},
         {"files_used": 9, "files_max": 100},
         {"remap_failure": 0, "remap_pending": 0},
+        {},
+        {"fabric_state": 0},
+        {"fabric_state": 3},
     ],
     ids=[
         "idle or a power cap",
@@ -88,6 +92,9 @@ def test_a_state_is_told_once_it_has_lasted(
         "no links by design",
         "few files",
         "no remapping",
+        "a card that says nothing of a fabric",
+        "a card without a fabric",
+        "a card of a fabric",
     ],
 )
 def test_what_is_in_good_order_is_not_told(values: dict[str, float]) -> None:
@@ -116,10 +123,32 @@ def test_ports_and_descriptors_are_read_from_the_trees(tmp_path: Path) -> None:
     (tmp_path / "proc/sys/fs").mkdir(parents=True)
     (tmp_path / "proc/sys/fs/file-nr").write_text("9000\t0\t10000\n")
     assert signals.descriptors(tmp_path) == {"files_used": 9000.0, "files_max": 10000.0}
-    assert signals.fabric_manager(tmp_path) == {"fabric_manager": 0.0}
-    (tmp_path / "proc/77").mkdir()
-    (tmp_path / "proc/77/comm").write_text("nv-fabricmanage\n")
-    assert signals.fabric_manager(tmp_path) == {"fabric_manager": 1.0}
+
+
+NO_MANAGER = "the fabric manager does not run"
+
+
+@pytest.mark.parametrize(
+    ("states", "over"),
+    [
+        ([3, 3, 3], [0]),
+        ([1, 2, 3, 3], [2]),
+        ([3, 1, 3], [0, 2]),
+        ([1, 2, 1], []),
+        ([0, 0], []),
+        ([None, None], []),
+    ],
+    ids=["from the start", "once it registers", "again", "not yet", "no fabric", "unknown"],
+)
+def test_a_registered_card_ends_its_finding_at_once(
+    states: list[int | None], over: list[int]
+) -> None:
+    part = signals.SignalsPart(None, "n", dict)  # type: ignore[arg-type]
+    readings = [{"gpu/2": {} if one is None else {"fabric_state": float(one)}} for one in states]
+    found = [(at, part.over(one)) for at, one in enumerate(readings)]
+    assert [(at, keys) for at, keys in found if keys] == [
+        (at, {(NO_MANAGER, "gpu/2")}) for at in over
+    ]
 
 
 def test_a_missing_source_is_named_once(caplog: pytest.LogCaptureFixture) -> None:

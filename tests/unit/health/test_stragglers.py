@@ -1,11 +1,11 @@
-"""Slow ranks and slow links, told from noise."""
+"""Slow ranks, told from noise."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from lockstep.health.core.stragglers import Known, Slow, Stragglers, links, part, verdict
+from lockstep.health.core.stragglers import WINDOW, Known, Slow, part, slow, verdict
 
 
 def busy(steps: int, ranks: int, noise: float, seed: int = 1) -> np.ndarray:
@@ -13,54 +13,35 @@ def busy(steps: int, ranks: int, noise: float, seed: int = 1) -> np.ndarray:
     return 0.5 * np.exp(draw.normal(0, noise, (steps, ranks)))
 
 
+def ratios(steps: np.ndarray) -> np.ndarray:
+    held: np.ndarray = steps / np.nanmedian(steps, axis=1, keepdims=True)
+    return held
+
+
 @pytest.mark.parametrize("noise", [0.001, 0.01, 0.03])
 @pytest.mark.parametrize("ranks", [4, 64])
 def test_a_rank_ten_percent_slower_is_named_within_twenty_steps(noise: float, ranks: int) -> None:
     steps = busy(20, ranks, noise)
     steps[:, 2] *= 1.10
-    job = Stragglers(ranks)
-    told = [job.step(step) for step in steps]
-    assert [one.rank for one in told[-1]] == [2]
-    assert not any(told[:-1]), "not before a whole window"
+    assert [one.rank for one in slow(ratios(steps))] == [2]
 
 
 def test_noise_names_no_rank() -> None:
-    job = Stragglers(16)
-    assert not any(job.step(step) for step in busy(5000, 16, 0.03))
+    steps = ratios(busy(5000, 16, 0.03))
+    assert not any(slow(steps[end - WINDOW : end]) for end in range(WINDOW, 5001))
 
 
 def test_a_hiccup_of_a_few_steps_is_no_straggler() -> None:
     steps = busy(60, 8, 0.01)
     steps[20:26, 3] *= 3
-    job = Stragglers(8)
-    assert not any(job.step(step) for step in steps)
+    assert not any(slow(ratios(steps)[end - WINDOW : end]) for end in range(WINDOW, 61))
 
 
 def test_a_rank_that_tells_nothing_is_left_out() -> None:
     steps = busy(20, 6, 0.01)
     steps[:, 5] = np.nan
     steps[:, 1] *= 1.2
-    job = Stragglers(6)
-    assert [one.rank for one in [job.step(step) for step in steps][-1]] == [1]
-
-
-@pytest.mark.parametrize(
-    ("slow", "told"),
-    [
-        ([], ("", ())),
-        ([(3, None)], ("rank", (3,))),
-        ([(None, 3)], ("rank", (3,))),
-        ([(3, 5)], ("path", (3, 5))),
-    ],
-    ids=["nothing", "out of a rank", "into a rank", "one path"],
-)
-def test_a_matrix_tells_a_card_from_a_path(
-    slow: list[tuple[int | None, int | None]], told: tuple[str, tuple[int, ...]]
-) -> None:
-    matrix = busy(8, 8, 0.02)
-    for row, column in slow:
-        matrix[slice(None) if row is None else row, slice(None) if column is None else column] *= 2
-    assert links(matrix) == told
+    assert [one.rank for one in slow(ratios(steps))] == [1]
 
 
 @pytest.mark.parametrize(

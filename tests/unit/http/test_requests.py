@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
+from tests.support.waiting import eventually
 
 from lockstep.http import Connections, HttpProtocol, Request, Response, Stream
 from lockstep.http.message import Write
-from lockstep.http.requests import MAX_BODY, BadRequest, RequestReader
+from lockstep.http.requests import MAX_BODY, BadRequest, Bounds, RequestReader
+
+WITHIN = 10.0
 
 
 class Transport(asyncio.Transport):
@@ -74,7 +78,7 @@ async def feed(pieces: list[bytes]) -> tuple[list[tuple[str, str, bytes]], Trans
     return seen, transport
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, len(REQUESTS)), max_size=12))
 def test_requests_may_be_cut_anywhere(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(REQUESTS)]
@@ -141,7 +145,7 @@ def test_what_is_no_acceptable_request_is_refused(name: str, size: int) -> None:
 
 
 def test_chunk_extensions_without_an_end_are_bounded() -> None:
-    reader = RequestReader(max_body=1000)
+    reader = RequestReader(bounds=Bounds(body=1000))
     reader.feed(CHUNKED)
     with pytest.raises(BadRequest):
         for _ in range(100):
@@ -210,6 +214,26 @@ async def test_a_request_is_refused_before_its_body_is_there() -> None:
     assert transport.closed
 
 
+async def test_pipelined_request_is_told_to_send_its_body() -> None:
+    may = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        await may.wait()
+        return Response(200, request.body)
+
+    transport = Transport()
+    protocol = HttpProtocol(handler, Connections())
+    protocol.connection_made(transport)
+    waits = b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n" + waits)
+    assert not transport.written
+    may.set()
+    await eventually(lambda: transport.written.endswith(b"100 Continue\r\n\r\n"), WITHIN)
+    assert transport.written.startswith(b"HTTP/1.1 200 ")
+    protocol.data_received(b"abc")
+    await eventually(lambda: transport.written.endswith(b"abc"), WITHIN)
+
+
 class Line:
     """A connection of which is noted whether it was dropped."""
 
@@ -245,7 +269,7 @@ async def test_connections_are_limited_in_all_and_by_peer() -> None:
     assert connections.add(lines[2], "a", known=True)
 
 
-async def test_a_stream_waits_for_a_slow_client_and_stops_for_one_that_is_gone() -> None:
+async def test_a_stream_waits_for_a_slow_client_until_it_leaves() -> None:
     progress: list[int] = []
 
     async def produce(write: Write) -> None:

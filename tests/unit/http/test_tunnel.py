@@ -70,13 +70,13 @@ async def test_what_came_with_the_request_is_passed_on(echo: tuple[Echo, int]) -
     writer.close()
 
 
-async def test_the_end_of_the_client_is_the_end_of_the_other(echo: tuple[Echo, int]) -> None:
+async def test_the_clients_end_ends_the_other_side(echo: tuple[Echo, int]) -> None:
     _, writer = await upgraded(echo[1])
     writer.close()
     await asyncio.wait_for(echo[0].gone.wait(), 10)
 
 
-async def test_the_end_of_the_other_is_the_end_of_the_connection(echo: tuple[Echo, int]) -> None:
+async def test_the_other_sides_end_ends_the_connection(echo: tuple[Echo, int]) -> None:
     reader, writer = await upgraded(echo[1])
     writer.write(b"bye")
     assert await asyncio.wait_for(reader.read(), 10) == b""

@@ -20,7 +20,7 @@ from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.metrics import AdviceMetrics
 from lockstep.insight.waiting import WaitingMetrics
 from lockstep.jobs.metrics import RankMetrics
-from lockstep.kube.metrics import Metrics
+from lockstep.runtime.metrics import Metrics
 from lockstep.scheduler.metrics import Metrics as SchedulerMetrics
 
 Json = dict[str, Any]
@@ -226,7 +226,7 @@ def test_no_query_of_the_board_is_empty(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_board_has_a_panel_for_each_row_of_the_table() -> None:
+def test_the_board_has_a_panel_for_each_table_row() -> None:
     panels = json.loads(json.dumps(board()))["panels"]
     assert [one["title"] for one in panels] == [one.title for one in PANELS]
     places = {(one["gridPos"]["x"], one["gridPos"]["y"]) for one in panels}

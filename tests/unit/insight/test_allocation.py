@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.insight.test_cost import HOUR, claim, known
+from tests.support.costs import HOUR, claim, known
 
 from lockstep.api import timestamp
 from lockstep.insight.cost import billing

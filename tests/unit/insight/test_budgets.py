@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.insight.test_cost import HOUR, claim
+from tests.support.costs import HOUR, claim
 
 from lockstep.api import timestamp
 from lockstep.api.gang import Gang
@@ -21,7 +21,7 @@ from lockstep.insight.cost import prices
 from lockstep.insight.cost.budgets import held, standings
 from lockstep.insight.history.records import NodeSpan
 from lockstep.insight.history.store import Store
-from lockstep.insight.report import shown
+from lockstep.insight.report import rendering
 from lockstep.insight.report.summing import report
 
 Json = dict[str, Any]
@@ -89,12 +89,12 @@ def test_the_report_shows_budgets_as_text() -> None:
     known, _ = given({"queue": name, "month": 5}, {"month": 50})
     held = [claim("a", 0, START, END, queue=name)]
     found = report([NODE], held, known, start=START, end=END)
-    tree = json.loads(json.dumps(shown.tree(found)))
+    tree = json.loads(json.dumps(rendering.tree(found)))
     assert [(one["state"], one["ratio"]) for one in tree["budgets"]] == [
         ("overspent", 4.0),
         ("overspent", 1.6),
     ]
-    text = shown.page(found)
+    text = rendering.page(found)
     assert "queue &lt;b&gt;&amp;q" in text and name not in text
 
 

@@ -10,42 +10,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.costs import HOUR, Json, claim, known, listed
 
 from lockstep.api import timestamp
 from lockstep.api.price_list import PriceList
 from lockstep.api.wire import convert
 from lockstep.insight.cost import billing, prices
-from lockstep.insight.history.records import Claim, NodeSpan
+from lockstep.insight.history.records import NodeSpan
 
-Json = dict[str, Any]
-HOUR = 3600.0
 EXAMPLE = Path(__file__).parents[3] / "examples/insight/prices.yaml"
-
-
-def listed(*given: Json, currency: str = "EUR", name: str = "list") -> PriceList:
-    spec = {"currency": currency, "prices": list(given)}
-    return convert({"metadata": {"name": name}, "spec": spec}, PriceList)
-
-
-def known(*given: Json) -> prices.Prices:
-    found, wrong = prices.read([listed(*given)])
-    assert not wrong
-    return found
-
-
-def claim(uid: str, gpu: int, start: float, end: float | None, **more: Any) -> Claim:
-    fields: Json = {
-        "purpose": "running",
-        "node": "n",
-        "namespace": "s",
-        "pod": uid,
-        "gang": uid,
-        "job": uid,
-        "queue": "q",
-        "user": "",
-        "share": 1.0,
-    }
-    return Claim(pod_uid=uid, gpu=gpu, start=start, end=end, **(fields | more))
 
 
 BAD = [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.insight.test_cost import HOUR, claim
+from tests.support.costs import HOUR, claim
 
 from lockstep.api import timestamp
 from lockstep.insight.history import days
@@ -38,9 +38,7 @@ def asked(folder: Path, query: str) -> Any:
         return database.execute(query).fetchall()
 
 
-def test_a_day_is_due_once_it_has_settled_and_until_it_is_written(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_settled_day_is_due_until_it_is_written(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "days"
     assert list(days.due(store, folder, START + DAY + HOUR / 2)) == []
     assert list(days.due(store, folder, START + DAY + HOUR)) == [START]

@@ -15,6 +15,7 @@ from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.wire import convert
 from lockstep.insight.history.deriving import claims, gone, gpu_share, node_span
+from lockstep.insight.history.packing import merge, pack, unpack
 from lockstep.insight.history.records import Claim, NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.insight.history.timeline import stray, stretches
@@ -251,4 +252,23 @@ def test_a_certain_end_replaces_a_guessed_one(tmp_path: Path) -> None:
         store.put([claim("u", 0, 5.0, end, guessed=guessed)])
     [kept] = store.claims(0, 100)
     assert (kept.end, kept.guessed) == (40.0, False)
+    store.close()
+
+
+@pytest.mark.parametrize("middle", [0.0, 7.0, 50.0, 100.0])
+def test_records_asked_for_in_halves_are_the_whole(tmp_path: Path, middle: float) -> None:
+    store = Store(tmp_path / "usage.db")
+    nodes = [
+        NodeSpan("n", "node-1", 8, 0.0, 60.0, labels={"a": "b"}),
+        NodeSpan("n", "node-1", 4, 60.0),
+    ]
+    held = [claim("u", 0, 5.0, 9.0), claim("v", 1, 20.0, None)]
+    store.put(held, nodes)
+
+    def told(start: float, end: float) -> tuple[list[NodeSpan], list[Claim]]:
+        return unpack(pack(store.nodes(start, end), store.claims(start, end)))
+
+    found_nodes, found_claims = merge(told(0, middle), told(middle, 100))
+    assert sorted(found_nodes, key=lambda one: one.key) == nodes
+    assert sorted(found_claims, key=lambda one: one.key) == held
     store.close()

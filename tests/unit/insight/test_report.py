@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from tests.unit.insight.test_cost import HOUR, claim, known
+from tests.support.costs import HOUR, claim, known
 
 from lockstep.api import timestamp
 from lockstep.cli.advising import dearest
 from lockstep.insight.history.records import NodeSpan
-from lockstep.insight.report import shown
+from lockstep.insight.report import rendering
 from lockstep.insight.report.recommending import recommendations
 from lockstep.insight.report.summing import Finding, Report, report, wastes
 
@@ -102,7 +102,7 @@ class _Elements(HTMLParser):
 
 def _parsed(found: Report) -> _Elements:
     parser = _Elements()
-    parser.feed(shown.page(found))
+    parser.feed(rendering.page(found))
     return parser
 
 
@@ -125,7 +125,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_the_page_needs_nothing_but_itself() -> None:
-    text = shown.page(made())
+    text = rendering.page(made())
     assert "default-src 'none'" in text
     for word in ("<script", 'src="', "href=", "url(", "@import"):
         assert word not in text
@@ -133,7 +133,7 @@ def test_the_page_needs_nothing_but_itself() -> None:
 
 def test_the_page_and_json_say_the_same() -> None:
     found = made()
-    tree = json.loads(json.dumps(shown.tree(found)))
+    tree = json.loads(json.dumps(rendering.tree(found)))
     text = _parsed(found).text
     assert tree["total"] == {"gpuHours": 144.0, "cost": 216.0}
     assert (tree["month"], tree["currency"]) == ("2026-11", "EUR")
@@ -152,7 +152,7 @@ def test_the_page_and_json_say_the_same() -> None:
 )
 def test_what_is_not_known_is_said(more: Any, words: str) -> None:
     found = made(**more)
-    assert any(words in one for one in shown.doubts(found))
+    assert any(words in one for one in rendering.doubts(found))
     assert words in _parsed(found).text
 
 

@@ -14,7 +14,7 @@ from lockstep.api.validation import problems
 from lockstep.api.wire import convert
 from lockstep.jobs import conditions as cond
 from lockstep.jobs.decide import decide
-from lockstep.jobs.world import Seen
+from lockstep.jobs.job_state import Seen
 
 
 def other(name: str, phase: str | None) -> list[TrainingJob]:

@@ -19,7 +19,7 @@ def environment(given: Any, name: str) -> dict[str, str]:
     return {v["name"]: v["value"] for v in built["spec"]["containers"][0]["env"] if "value" in v}
 
 
-def test_pytorch_with_one_process_a_pod_is_told_its_rank_in_both_conventions() -> None:
+def test_one_pytorch_process_a_pod_gets_both_rank_conventions() -> None:
     given = environment(job(role(replicas=3)), "digits-worker-1")
     port = given["MASTER_PORT"]
     assert given == {
@@ -53,7 +53,7 @@ def test_pytorch_ranks_go_on_from_role_to_role() -> None:
     assert environment(given, "digits-worker-1")["MASTER_ADDR"] == "digits-master-0.digits"
 
 
-def test_pods_of_an_elastic_job_get_what_those_of_a_fixed_one_get() -> None:
+def test_pods_of_elastic_and_fixed_jobs_get_the_same_environment() -> None:
     elastic = environment(job(role(replicas=4, min=2, max=8, gpus=2)), "digits-worker-3")
     fixed = environment(job(role(replicas=4, gpus=2)), "digits-worker-3")
     assert elastic == fixed

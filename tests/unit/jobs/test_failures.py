@@ -16,7 +16,7 @@ from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.wire import convert
 from lockstep.jobs.decide import LOOK_AGAIN, decide
 from lockstep.jobs.failures import backoff
-from lockstep.jobs.world import Delete
+from lockstep.runtime.actions import Delete
 
 ELASTIC = role(replicas=3, min=2, max=4)
 
@@ -84,7 +84,7 @@ def test_who_is_replaced_when_a_pod_is_gone(
 
 @pytest.mark.parametrize("how", ["its node stops", "it is evicted", "it is gone at once"])
 @pytest.mark.parametrize(("given", "attempts"), [(job(launcher="None"), 1), (job(ELASTIC), 0)])
-def test_what_the_cluster_takes_away_is_not_held_against_the_job(
+def test_what_the_cluster_takes_away_uses_up_no_restart(
     given: TrainingJob, attempts: int, how: str
 ) -> None:
     world = running(given)
@@ -101,7 +101,7 @@ def test_what_the_cluster_takes_away_is_not_held_against_the_job(
     assert status(world).attempt == attempts * (given.spec.recovery.max_restarts + 2)
 
 
-def test_pods_of_the_next_attempt_wait_until_all_of_the_last_have_ended() -> None:
+def test_the_next_attempt_waits_until_all_pods_have_ended() -> None:
     world = running(job(launcher="None"))
     world.fail("digits-worker-0")
     world.reconcile()
@@ -118,7 +118,7 @@ def test_pods_of_the_next_attempt_wait_until_all_of_the_last_have_ended() -> Non
     assert world.made[2:] == [("digits-worker-0", "1"), ("digits-worker-1", "1")]
 
 
-def test_a_node_that_never_answers_does_not_hold_up_the_next_attempt_for_ever() -> None:
+def test_a_silent_node_delays_the_next_attempt_for_limited_time() -> None:
     world = running(job(launcher="None"))
     world.fail("digits-worker-0")
     decision = None
@@ -131,13 +131,13 @@ def test_a_node_that_never_answers_does_not_hold_up_the_next_attempt_for_ever() 
     assert not world.pods
 
 
-def test_a_pod_that_cannot_be_removed_even_by_force_is_not_tried_without_pause() -> None:
+def test_a_pod_that_cannot_be_removed_is_retried_with_pauses() -> None:
     world = running(job(launcher="None"))
     world.fail("digits-worker-0")
     world.reconcile()
     world.now += 1000
     decision = decide(world.seen(), world.now)
-    assert [a.force for a in decision.actions if isinstance(a, Delete)] == [True, True]
+    assert [a.grace for a in decision.actions if isinstance(a, Delete)] == [0, 0]
     assert decision.again == LOOK_AGAIN
 
 
@@ -174,7 +174,7 @@ def test_a_job_fails_once_its_restarts_are_used_up(most: int) -> None:
 
 
 @pytest.mark.parametrize("code", [126, 127])
-def test_an_exit_code_that_no_restart_can_change_ends_the_job(code: int) -> None:
+def test_an_exit_code_beyond_help_by_restarts_ends_the_job(code: int) -> None:
     world = running(job(launcher="None"))
     world.fail("digits-worker-0", code)
     world.settle()
@@ -196,7 +196,7 @@ def test_pods_that_fail_together_count_once(given: TrainingJob, attempt: int) ->
 
 
 @pytest.mark.parametrize("how", ["asked to end", "gone"])
-def test_a_pod_lost_before_the_gang_was_placed_is_made_again_and_not_counted(how: str) -> None:
+def test_a_pod_lost_before_placement_is_replaced_and_not_counted(how: str) -> None:
     world = FakeCluster(job(launcher="None"))
     world.settle()
     if how == "gone":
@@ -221,7 +221,7 @@ def failing(world: FakeCluster, after: float) -> float:
     return world.now - failed
 
 
-def test_the_first_restart_is_at_once_and_the_later_ones_wait_longer_and_longer() -> None:
+def test_the_first_restart_is_immediate_and_later_ones_back_off() -> None:
     world = running(job(launcher="None", recovery={"maxRestarts": 20}))
     delays = []
     for _ in range(9):

@@ -63,3 +63,19 @@ def test_a_hang_is_asked_after_told_and_forgotten() -> None:
     assert not world.world().asked
     assert world.job.status.diagnosis is None
     assert not cond.holds(world.job.status, cond.HANGING)
+
+
+def test_a_long_evaluation_is_no_hang_for_a_minute() -> None:
+    world = running()
+    still = [{"local": 0, "steps": 9, "suspect": True, "at": world.now - 8.0}]
+    for rank, name in enumerate(("digits-worker-0", "digits-worker-1")):
+        nothing = [{"rank": rank, "answers": "all", "at": "train.py:9 in evaluate"}]
+        world.report(name, "Running", ranks=still, hang=nothing)
+    world.settle()
+    assert world.job is not None
+    assert not cond.holds(world.job.status, cond.HANGING)
+    world.now += 60.0
+    world.settle()
+    assert cond.holds(world.job.status, cond.HANGING)
+    assert world.job.status.diagnosis is not None
+    assert world.job.status.diagnosis.place.ranks == []

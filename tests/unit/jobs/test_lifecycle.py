@@ -93,7 +93,7 @@ def test_a_job_succeeds_when_its_deciding_pods_have(
     assert phase(world) == expected
 
 
-def test_an_mpi_job_brings_its_files_and_keys_before_its_pods() -> None:
+def test_an_mpi_job_creates_files_and_keys_before_pods() -> None:
     world = FakeCluster(job(*mpi_roles(), framework="mpi"))
     decision = world.reconcile()
     assert decision is not None
@@ -101,7 +101,7 @@ def test_an_mpi_job_brings_its_files_and_keys_before_its_pods() -> None:
     assert kinds == ["Secret", "ConfigMap", "Service", "Service", "Gang", "Pod", "Pod", "Pod"]
 
 
-def test_the_launcher_learns_of_another_ssh_port_and_keeps_its_keys() -> None:
+def test_the_launcher_learns_another_ssh_port_and_keeps_its_keys() -> None:
     world = FakeCluster(job(*mpi_roles(), framework="mpi"))
     world.settle()
     before = world.objects["Secret", "digits-ssh"]
@@ -159,7 +159,7 @@ def test_suspending_gives_everything_back_and_resuming_goes_on() -> None:
     assert "Resumed" in world.told
 
 
-def test_pods_that_are_still_ending_are_not_taken_for_those_of_the_resumed_job() -> None:
+def test_ending_pods_are_not_taken_for_the_resumed_jobs() -> None:
     world = FakeCluster(job())
     world.run()
     world.edit(suspend=True)
@@ -215,13 +215,13 @@ def test_an_elastic_job_is_scaled_while_it_runs(replicas: int, indices: str) -> 
     assert (world.job.status.restarts, phase(world)) == (0, "Running")
 
 
-def test_the_gang_is_told_what_the_job_says_of_its_run() -> None:
+def test_the_gang_carries_what_its_job_states_of_the_run() -> None:
     world = FakeCluster(job(runPolicy={"activeDeadline": "1h"}))
     world.run()
     assert gang(world).metadata.annotations == {"lockstep.dev/runtime": "3600"}
 
 
-def test_the_gang_is_told_how_long_its_job_waits_for_as_long_as_it_does() -> None:
+def test_the_gang_carries_the_jobs_wait_limit_while_it_waits() -> None:
     world = FakeCluster(job(maxWait="2h"))
     world.run()
     assert gang(world).metadata.annotations == {"lockstep.dev/max-wait": "2h"}
@@ -232,7 +232,7 @@ def test_the_gang_is_told_how_long_its_job_waits_for_as_long_as_it_does() -> Non
         assert gang(world).metadata.annotations == known
 
 
-def test_a_role_says_anew_how_close_its_pods_must_be_while_they_run() -> None:
+def test_a_role_updates_how_close_its_running_pods_must_be() -> None:
     world = FakeCluster(job(role(topology={"required": "leaf"})))
     world.run()
     before = {name: pod.metadata.uid for name, pod in world.pods.items()}
@@ -281,13 +281,13 @@ def test_the_gang_is_told_when_the_job_was_last_saved(
     assert true_conditions(world) == {"Created", "Placed", "Running"}
 
 
-def test_that_a_job_saves_its_state_is_said_on_its_gang() -> None:
+def test_the_gang_says_that_its_job_saves_its_state() -> None:
     world = FakeCluster(job(checkpoint={"interval": "10m"}))
     world.run()
     assert gang(world).spec.checkpoint == Checkpoint(interval="10m")
 
 
-def test_a_resumed_job_keeps_its_place_in_line_from_before_its_pods_are_there() -> None:
+def test_a_resumed_job_keeps_its_place_before_its_pods_exist() -> None:
     world = FakeCluster(job())
     world.run()
     first = timestamp.show(world.now)
@@ -332,7 +332,7 @@ def test_a_gang_from_before_keeps_the_place_that_it_had() -> None:
     assert world.job.status.queued_at == made
 
 
-def test_a_fixed_job_that_is_resized_starts_anew_and_no_restart_is_counted() -> None:
+def test_resizing_a_fixed_job_restarts_it_and_counts_no_restart() -> None:
     world = FakeCluster(job())
     world.run()
     world.edit(roles=[role(replicas=3)])
@@ -344,7 +344,7 @@ def test_a_fixed_job_that_is_resized_starts_anew_and_no_restart_is_counted() -> 
     assert "Resized" in world.told
 
 
-def test_an_extra_pod_beyond_the_minimum_may_wait_while_the_others_run() -> None:
+def test_a_pod_beyond_the_minimum_may_wait_while_others_run() -> None:
     world = FakeCluster(job(role(replicas=3, min=2, max=5)))
     world.settle()
     kept = world.pods.pop("digits-worker-2")
@@ -379,7 +379,7 @@ def test_a_job_that_is_being_deleted_is_left_alone() -> None:
         (job(role(command=None), framework="plain"), 0),
     ],
 )
-def test_a_job_without_a_command_says_once_that_it_has_no_launcher(
+def test_a_job_without_a_command_reports_once_its_missing_launcher(
     given: TrainingJob, said: int
 ) -> None:
     world = FakeCluster(given)

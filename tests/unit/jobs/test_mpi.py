@@ -47,7 +47,7 @@ def test_the_scripts_are_posix_shell(name: str) -> None:
 @pytest.mark.parametrize(
     ("worker", "need"), [({"workers": 3}, 3), ({"workers": 4, "min": 2, "max": 8}, 2)]
 )
-def test_the_launcher_waits_for_as_many_workers_as_the_job_needs(
+def test_the_launcher_waits_for_the_workers_that_the_job_needs(
     worker: dict[str, int], need: int
 ) -> None:
     assert (
@@ -55,7 +55,7 @@ def test_the_launcher_waits_for_as_many_workers_as_the_job_needs(
     )
 
 
-def test_a_worker_without_a_command_runs_sshd_on_its_own_address() -> None:
+def test_a_worker_without_a_command_runs_sshd_on_its_address() -> None:
     given = mpi_job()
     spec = pod(given, MPI, members(given)[1], members(given))["spec"]
     main = spec["containers"][0]

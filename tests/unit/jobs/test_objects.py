@@ -120,7 +120,7 @@ def test_the_service_names_pods_before_they_are_ready() -> None:
     }
 
 
-def test_a_template_keeps_what_is_the_users_and_is_never_changed() -> None:
+def test_a_template_keeps_the_users_fields_and_is_never_changed() -> None:
     given = job(role(pod={"restartPolicy": "OnFailure", "nodeSelector": {"a": "b"}}))
     template = given.spec.roles[0].template
     template["metadata"] = {"labels": {"team": "x"}, "annotations": {"note": "y"}}
@@ -139,7 +139,7 @@ def test_a_gang_without_parallelism_says_nothing_of_ranks() -> None:
     assert "parallelism" not in objects.gang(job())["spec"]
 
 
-def test_a_gang_carries_how_its_ranks_are_split_and_who_holds_how_many() -> None:
+def test_a_gang_carries_how_its_ranks_are_split() -> None:
     workers = role(replicas=2, processesPerNode=4)
     spec = objects.gang(job(workers, parallelism={"tensor": 4}))["spec"]
     assert spec["parallelism"] == {"tensor": 4}
@@ -188,7 +188,7 @@ def test_an_image_has_the_launcher_brought(image: str, brought: bool) -> None:
     assert ("/opt/lockstep-run" in mounts) == brought
 
 
-def test_a_container_without_an_image_stays_on_nodes_that_need_none() -> None:
+def test_a_container_without_an_image_stays_on_imageless_nodes() -> None:
     bare = role()
     del bare["template"]["spec"]["containers"][0]["image"]
     bare["template"]["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": ONE}}}

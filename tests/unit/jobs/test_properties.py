@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.job_world import Crash, FakeCluster
 from tests.support.jobs import job, mpi_roles, role
 
@@ -88,7 +89,7 @@ def up(pod: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", JOBS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(events=st.lists(EVENTS, max_size=40))
 def test_any_history_keeps_the_rules_and_can_still_run(
     kind: str, events: list[tuple[str, int]]

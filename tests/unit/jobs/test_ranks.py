@@ -70,7 +70,8 @@ def test_a_rank_that_ends_starts_anew_in_its_pod() -> None:
     assert (world.world().generation, world.world().phase) == (2, "Gather")
     assert status(world).phase == "Restarting"
     assert status(world).message == (
-        "the ranks are about to start, after this: digits-worker-1: rank 1 ended by signal 9"
+        "the ranks are about to start, after this: "
+        "digits-worker-1: rank 1 ended by signal 9 (SIGKILL)"
     )
     world.everybody("Ready")
     assert world.world().phase == "Run"
@@ -88,7 +89,7 @@ def test_a_rank_that_ends_starts_anew_in_its_pod() -> None:
         ([], held(7), None),
     ],
 )
-def test_all_go_on_from_the_newest_step_that_is_whole_everywhere(
+def test_all_resume_from_the_newest_step_complete_on_every_rank(
     first: list[dict[str, int]], second: list[dict[str, int]], resume: int | None
 ) -> None:
     world = running()
@@ -104,7 +105,7 @@ def test_all_go_on_from_the_newest_step_that_is_whole_everywhere(
     [{"uid": "another"}, {"generation": 0}, {"generation": 2}],
     ids=["another pod's", "older", "newer"],
 )
-def test_a_report_that_is_not_of_this_pod_and_generation_does_not_count(
+def test_a_report_of_another_pod_or_generation_does_not_count(
     spoil: dict[str, Any],
 ) -> None:
     world = running()
@@ -137,11 +138,11 @@ def again(world: FakeCluster, ended: dict[str, Any], step: int | None) -> None:
     [
         (WRONG, (4, 4), "Failed"),
         (WRONG, (4, 5), "Running"),
-        (WRONG, (None, None), "Running"),
+        (WRONG, (None, None), "Failed"),
         (KILLED, (4, 4), "Running"),
     ],
 )
-def test_the_same_error_without_a_step_between_is_the_programs_own(
+def test_an_error_repeated_without_a_step_is_the_programs_own(
     ended: dict[str, Any], steps: tuple[int | None, int | None], phase: str
 ) -> None:
     world = running()
@@ -170,7 +171,7 @@ def test_a_step_in_between_makes_the_next_start_at_once() -> None:
 
 
 @pytest.mark.parametrize(("steps", "waits"), [((4, 5), False), ((4, 4), True), ((), True)])
-def test_a_lost_pod_waits_only_if_no_step_was_made_since_the_last(
+def test_a_lost_pod_waits_only_after_a_loss_without_steps(
     steps: tuple[int, ...], waits: bool
 ) -> None:
     world = running(recovery={"maxRestarts": 9})
@@ -198,7 +199,7 @@ def test_restarts_of_ranks_are_used_up_like_others() -> None:
     fail(world, KILLED)
     assert status(world).phase == "Failed"
     assert status(world).message == (
-        "digits-worker-1: rank 1 ended by signal 9; all restarts are used up (0 of 0)"
+        "digits-worker-1: rank 1 ended by signal 9 (SIGKILL); all restarts are used up (0 of 0)"
     )
 
 
@@ -229,7 +230,7 @@ def test_launchers_leave_together_once_all_are_done() -> None:
     assert world.world().phase == "Leave"
 
 
-def test_a_lost_pod_makes_the_others_gather_and_wait_for_another() -> None:
+def test_a_lost_pod_makes_the_others_gather_and_wait() -> None:
     world = running()
     del world.pods["digits-worker-1"]
     world.settle()
@@ -243,7 +244,7 @@ def test_a_lost_pod_makes_the_others_gather_and_wait_for_another() -> None:
     assert world.world().phase == "Run"
 
 
-def test_a_lost_pod_of_which_others_are_done_starts_all_anew() -> None:
+def test_a_lost_pod_after_others_finished_restarts_the_whole_job() -> None:
     world = running()
     world.set("digits-worker-0", "Succeeded")
     world.fail("digits-worker-1")
@@ -284,7 +285,7 @@ def told(*sums: int) -> FakeCluster:
     [((5, 5), 9, ["10.0.0.1:7"]), ((5, 6), None, []), ((5,), None, [])],
     ids=["equal", "different", "not known of all"],
 )
-def test_a_pod_without_memory_gets_it_from_another_where_all_ranks_are_alike(
+def test_a_pod_without_memory_copies_it_from_an_identical_rank(
     sums: tuple[int, ...], resume: int | None, sources: list[str]
 ) -> None:
     world = told(*sums)
@@ -322,7 +323,7 @@ def test_a_job_says_which_steps_it_does_again(
     assert (condition.status, condition.message) == ("True", f"attempt 0 runs{said}")
 
 
-def test_a_pod_whose_launcher_falls_silent_is_replaced_and_not_counted() -> None:
+def test_a_pod_with_a_silent_launcher_is_replaced_uncounted() -> None:
     world = running()
     before = {name: pod.metadata.uid for name, pod in world.pods.items()}
     world.silent.add("digits-worker-1")
@@ -336,7 +337,7 @@ def test_a_pod_whose_launcher_falls_silent_is_replaced_and_not_counted() -> None
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_silent_pod_is_given_up_at_once_where_its_node_is_lost(lost: bool) -> None:
+def test_a_silent_pod_on_a_lost_node_is_replaced_immediately(lost: bool) -> None:
     world = running()
     before = world.pods["digits-worker-1"].metadata.uid
     world.silent.add("digits-worker-1")
@@ -349,7 +350,7 @@ def test_a_silent_pod_is_given_up_at_once_where_its_node_is_lost(lost: bool) -> 
     assert (there.deletion_timestamp is None) == lost
 
 
-def test_a_silent_launcher_of_an_earlier_pod_says_nothing_of_this_one() -> None:
+def test_an_earlier_pods_silent_launcher_does_not_count_against_this() -> None:
     world = FakeCluster(job())
     world.run()
     world.silent.add("digits-worker-1")
@@ -357,7 +358,7 @@ def test_a_silent_launcher_of_an_earlier_pod_says_nothing_of_this_one() -> None:
     assert (status(world).generation, status(world).replacing) == (1, {})
 
 
-def test_parts_of_tensors_serve_the_ranks_they_were_cut_for_alone() -> None:
+def test_parts_of_tensors_serve_only_their_own_ranks() -> None:
     world = running(role(replicas=2, min=1, max=3))
     part = {"local": 0, "step": 7, "sharded": True, "size": 2}
     stored = [{"step": 4, "size": 2, "free": True}]
@@ -368,7 +369,7 @@ def test_parts_of_tensors_serve_the_ranks_they_were_cut_for_alone() -> None:
     assert (world.world().resume, world.world().stored) == (4, True)
 
 
-def test_a_checkpoint_of_states_that_differ_needs_its_number_of_ranks() -> None:
+def test_a_checkpoint_of_differing_states_needs_its_number_of_ranks() -> None:
     world = running(role(replicas=2, min=1, max=3))
     world.edit(roles=[role(replicas=3, min=1, max=3)])
     world.settle()
@@ -390,7 +391,7 @@ def part(local: int, rank: int, step: int) -> dict[str, Any]:
         ([], None, []),
     ],
 )
-def test_the_parts_of_a_lost_pod_come_from_where_they_are_kept(
+def test_a_lost_pods_parts_come_from_where_they_are_kept(
     kept: list[int], resume: int | None, sources: list[str]
 ) -> None:
     world = running(role(replicas=2))

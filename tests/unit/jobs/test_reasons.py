@@ -74,7 +74,7 @@ def test_what_a_placed_pod_waits_for_is_told(state: dict[str, str], expected: st
     assert said(world).phase == "Starting"
 
 
-def test_a_pod_that_says_nothing_itself_is_explained_by_its_events() -> None:
+def test_events_explain_a_pod_that_reports_nothing_itself() -> None:
     world = placed()
     warnings = {"digits-worker-0": "FailedMount: secret not found"}
     assert said(world, warnings=warnings).message == (
@@ -106,7 +106,7 @@ def test_pods_of_a_namesake_are_waited_for() -> None:
     assert decision.actions == ()
 
 
-def test_a_spec_that_makes_no_sense_changes_nothing_but_the_message() -> None:
+def test_a_senseless_spec_changes_only_the_message() -> None:
     world = FakeCluster(job())
     world.run()
     world.edit(parallelism={"tensor": 5})

@@ -67,7 +67,7 @@ def test_a_spare_takes_the_lost_place_and_nobody_else_moves(lost: int) -> None:
     assert (world.world().generation, set(world.world().ranks)) == (3, {POD(0), POD(1)})
 
 
-def test_a_spare_that_ends_is_made_again_and_nothing_else_happens() -> None:
+def test_a_spare_that_ends_is_replaced_and_changes_nothing_else() -> None:
     world = running(spares=1, replicas=2)
     before = world.pods[POD(2)].metadata.uid
     world.fail(POD(2))
@@ -94,7 +94,7 @@ def lose(world: FakeCluster, name: str) -> None:
     world.settle()
 
 
-def test_the_others_go_on_without_a_pod_that_finds_no_place() -> None:
+def test_the_others_continue_without_a_pod_that_finds_no_place() -> None:
     world = running(replicas=3, min=2, max=3)
     lose(world, POD(1))
     assert (world.world().phase, status(world).generation) == ("Gather", 2)
@@ -168,7 +168,7 @@ def test_ranks_leave_a_node_that_is_told_to_go() -> None:
 
 
 @pytest.mark.parametrize("spares", [0, 1])
-def test_a_notice_of_the_machine_alone_moves_ranks_to_spares_alone(spares: int) -> None:
+def test_a_notice_of_the_machine_moves_ranks_only_to_spares(spares: int) -> None:
     world = running(spares=spares, replicas=2)
     on_nodes(world)
     world.report(POD(1), "Running", notice="terminate at 12:00")

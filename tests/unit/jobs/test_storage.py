@@ -9,8 +9,8 @@ from lockstep.api.node_health import Finding
 from lockstep.api.timestamp import parse, show
 from lockstep.api.training import TrainingJob, TrainingJobSpec, TrainingJobStatus
 from lockstep.jobs import conditions as cond
+from lockstep.jobs.job_state import Seen
 from lockstep.jobs.storage import QUIET, REASON, away, held, wait
-from lockstep.jobs.world import Seen
 
 NOW = parse("2026-01-01T00:10:00Z")
 
@@ -32,7 +32,7 @@ def test_storage_is_away_where_a_node_says_so(ago: float, action: str, nodes: li
     assert away(seen(ago, action), NOW) == nodes
 
 
-def test_the_ranks_wait_until_it_is_quiet_and_no_restart_is_used_up() -> None:
+def test_ranks_wait_for_quiet_and_use_up_no_restart() -> None:
     status = wait(TrainingJobStatus(generation=3), ["n1"], "rank 0 ended", NOW)
     assert (status.restarts, status.generation) == (0, 4)
     assert status.retry_at == show(NOW + QUIET)

@@ -14,7 +14,7 @@ def status(world: FakeCluster) -> TrainingJobStatus:
     return world.job.status
 
 
-def test_a_job_that_is_not_placed_in_time_fails_and_says_what_it_waited_for() -> None:
+def test_a_job_not_placed_in_time_fails_with_its_reason() -> None:
     world = FakeCluster(job(maxWait="2h"))
     world.settle()
     decision = world.reconcile()
@@ -89,7 +89,7 @@ def test_the_start_is_the_first_placement_and_stays() -> None:
 
 
 @pytest.mark.parametrize(("ttl", "there"), [(None, True), ("1h", False)])
-def test_a_job_is_deleted_when_its_time_to_live_has_passed(ttl: str | None, there: bool) -> None:
+def test_a_job_is_deleted_after_its_time_to_live(ttl: str | None, there: bool) -> None:
     world = FakeCluster(job(runPolicy={"timeToLive": ttl} if ttl else {}))
     world.run()
     for name in world.pods:

@@ -43,7 +43,7 @@ def apply(changes: list[Change[ConfigMap]], seen: dict[tuple[str, str], ConfigMa
 
 
 @given(WRITES)
-def test_a_subscriber_that_applies_the_changes_holds_what_the_cache_holds(
+def test_a_subscriber_that_applies_changes_equals_the_cache(
     writes: list[tuple[str, object]],
 ) -> None:
     cache: Cache[ConfigMap] = Cache({"colour": colours})
@@ -73,7 +73,7 @@ def test_the_same_version_of_an_object_is_no_change() -> None:
     assert cache.put(config_map("a", version=3)) == []
 
 
-def test_an_object_made_anew_is_one_that_went_and_one_that_came() -> None:
+def test_a_recreated_object_is_one_deleted_and_one_added() -> None:
     cache: Cache[ConfigMap] = Cache()
     old, new = config_map("a", uid="1"), config_map("a", uid="2", version=9)
     cache.put(old)

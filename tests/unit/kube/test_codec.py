@@ -57,7 +57,7 @@ def test_one_unreadable_object_does_not_hide_the_others() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"[1]", b"\xff"])
-def test_what_is_no_answer_at_all_is_an_error_of_the_api(body: bytes) -> None:
+def test_an_unreadable_answer_is_an_api_error(body: bytes) -> None:
     for read in (codec.decode, codec.decode_page, codec.decode_event):
         with pytest.raises(Undecodable, match="the answer is not a Pod"):
             read(Pod, body)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.api.core import LeaseSpec
 from lockstep.kube.election import Election, Move, Observation, Timing
@@ -64,7 +65,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), STEPS)
 def test_there_are_never_two_leaders(
     skews: list[float], steps: list[tuple[int, float, float, float, bool]]
@@ -103,7 +104,7 @@ def held_by(holder: str, version: str = "1", duration: int = 15) -> Observation:
     )
 
 
-def test_a_lease_is_taken_once_it_has_not_changed_for_its_duration() -> None:
+def test_a_lease_unchanged_for_its_duration_is_taken() -> None:
     election = Election("me", TIMING)
     assert election.observe(held_by("other"), 100.0) is Move.WAIT
     assert election.observe(held_by("other"), 114.9) is Move.WAIT
@@ -126,13 +127,13 @@ def test_the_first_move(lease: Observation | None, move: Move) -> None:
     assert Election("me", TIMING).observe(lease, 0.0) is move
 
 
-def test_a_holder_that_is_known_to_be_gone_is_not_waited_for() -> None:
+def test_a_holder_known_to_be_gone_is_not_waited_for() -> None:
     held = Observation("1", LeaseSpec(holder_identity="dead", lease_duration_seconds=15))
     assert Election("me", TIMING).observe(held, 100.0) is Move.WAIT
     assert Election("me", TIMING).observe(held, 100.0, gone=True) is Move.TAKE
 
 
-def test_a_leader_may_write_until_the_fence_counted_from_before_its_renewal() -> None:
+def test_a_leader_may_write_until_the_fence_before_its_renewal() -> None:
     election = Election("me", TIMING)
     election.observe(held_by(""), 100.0)
     election.renewed(held_by("me", version="2"), sent_at=100.0, now=103.0)
@@ -149,7 +150,7 @@ def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:
     assert not election.leads(1.0)
 
 
-def test_a_take_over_counts_as_a_transition_and_a_renewal_does_not() -> None:
+def test_a_take_over_is_a_transition_a_renewal_is_not() -> None:
     election = Election("me", TIMING)
     assert election.spec(election.observe(None, 0.0), "t")["leaseTransitions"] == 0
     election.observe(held_by(""), 0.0)

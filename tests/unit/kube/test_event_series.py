@@ -23,7 +23,7 @@ POD = Subject("v1", "Pod", "s", "p", "u")
 FAILED = Happening(POD, "Warning", "Failed", "no room")
 
 
-def test_what_is_said_again_raises_the_count_of_what_said_it() -> None:
+def test_a_repeated_event_raises_the_count_of_the_first() -> None:
     series = EventSeries()
     first = series.take(FAILED, 100.0)
     second = series.take(FAILED, 130.0)
@@ -63,7 +63,7 @@ def test_many_messages_for_one_reason_become_one_event() -> None:
     assert later.happening.message == "anew"
 
 
-def test_an_object_that_is_talked_about_too_much_falls_silent_for_a_while() -> None:
+def test_an_object_with_too_many_events_falls_silent_a_while() -> None:
     series = EventSeries()
     taken = [series.take(FAILED, 1.0) for _ in range(BURST + 5)]
     assert [record is not None for record in taken] == [True] * BURST + [False] * 5
@@ -79,7 +79,7 @@ def test_long_messages_are_cut_to_what_the_server_takes() -> None:
     assert len(record.happening.message) == MESSAGE_LIMIT
 
 
-def test_objects_from_lists_do_not_say_their_kind_but_events_do() -> None:
+def test_events_state_the_kind_that_listed_objects_omit() -> None:
     meta = ObjectMeta(name="x", namespace="s", uid="u")
     assert subject_of(Pod(metadata=meta)) == Subject("v1", "Pod", "s", "x", "u")
     assert subject_of(Node(metadata=meta)).kind == "Node"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.objects import History, config_map
 
 from lockstep.api.core import ConfigMap
@@ -138,9 +139,9 @@ class World:
         return plan.step
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.booleans(), st.lists(CONNECTIONS, max_size=8))
-def test_the_cache_ends_as_the_server_is_whatever_happened_on_the_way(
+def test_the_cache_ends_equal_to_the_server_after_anything(
     streams: bool, connections: list[dict[str, Any]]
 ) -> None:
     world = World(streams=streams)
@@ -204,7 +205,7 @@ def test_after_410_time_does_not_run_backwards() -> None:
     assert (plan.step, plan.resource_version) == (Step.STREAM, "50")
 
 
-def test_a_server_that_lost_its_newest_versions_is_followed_from_any() -> None:
+def test_a_server_that_lost_versions_is_followed_from_any() -> None:
     follower: Follower[ConfigMap] = Follower()
     synced(follower, "50")
     follower.ended(None, 2.0)
@@ -244,7 +245,7 @@ def test_every_failure_is_followed_by_a_wait(
     assert (ending.healthy, ending.wait) == (healthy, wait)
 
 
-def test_a_list_that_works_is_followed_by_a_watch_at_once() -> None:
+def test_a_working_list_is_followed_immediately_by_a_watch() -> None:
     follower: Follower[ConfigMap] = Follower()
     follower.plan()
     follower.ended(REFUSED, 0.1)
@@ -298,7 +299,7 @@ def test_versions_are_compared_as_numbers(version: str, than: str, expected: boo
     assert newer(version, than) is expected
 
 
-def test_who_reads_in_pages_asks_for_a_list_then_watches_and_lists_again_when_it_must() -> None:
+def test_a_paged_reader_lists_then_watches_and_relists_when_needed() -> None:
     follower: Follower[ConfigMap] = Follower()
     follower.read_in_pages()
     assert follower.plan() == Plan(Step.LIST, "")
@@ -310,7 +311,7 @@ def test_who_reads_in_pages_asks_for_a_list_then_watches_and_lists_again_when_it
 
 
 @pytest.mark.parametrize("step", [Step.LIST, Step.STREAM])
-def test_what_was_asked_for_before_a_newer_list_came_counts_no_more(step: Step) -> None:
+def test_requests_from_before_a_newer_list_no_longer_count(step: Step) -> None:
     follower: Follower[ConfigMap] = Follower()
     if step is Step.LIST:
         follower.read_in_pages()
@@ -337,7 +338,7 @@ def test_a_list_that_is_behind_the_watch_brings_nothing_back() -> None:
     assert list(follower.cache) == []
 
 
-def test_what_a_watch_brings_of_the_time_before_a_newer_list_counts_no_more() -> None:
+def test_watch_events_from_before_a_newer_list_no_longer_count() -> None:
     follower: Follower[ConfigMap] = Follower()
     synced(follower)
     old, new = config_map("a", version=6, value="red"), config_map("a", version=8, value="blue")

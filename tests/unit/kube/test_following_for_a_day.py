@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.faults import (
     Answer,
     Break,
@@ -180,7 +181,7 @@ def follow(streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]
     run_virtually(day())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @DAYS
 def test_a_day_of_trouble_ends_with_the_truth(
     streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]
@@ -189,7 +190,7 @@ def test_a_day_of_trouble_ends_with_the_truth(
 
 
 @pytest.mark.soak
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @DAYS
 def test_many_days_of_trouble_end_with_the_truth(
     streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]

@@ -58,7 +58,7 @@ async def begun() -> tuple[Channel, Notes]:
     return channel, notes
 
 
-async def test_a_slow_reader_makes_the_server_wait_and_a_quick_one_does_not() -> None:
+async def test_only_a_slow_reader_makes_the_server_wait() -> None:
     channel, notes = await begun()
     channel.data_received(CHUNK)
     assert notes.reading
@@ -70,7 +70,7 @@ async def test_a_slow_reader_makes_the_server_wait_and_a_quick_one_does_not() ->
     assert notes.reading
 
 
-async def test_a_whole_answer_may_be_longer_than_what_a_stream_may_hold_back() -> None:
+async def test_a_whole_answer_may_exceed_a_streams_buffer() -> None:
     channel, notes = connected()
     sending = asyncio.ensure_future(channel.exchange(GET))
     await asyncio.sleep(0)

@@ -16,7 +16,7 @@ PROGRAM = (
 )
 
 
-def test_a_process_is_gone_once_it_has_ended_and_not_before() -> None:
+def test_a_process_is_gone_only_after_it_has_ended() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lockstep.kube.health import Health
-from lockstep.kube.listener import AT_ONCE, HEAD_LIMIT, LOOPBACK, Listener
+from lockstep.kube.listener import AT_ONCE, HEAD_LIMIT, LOOPBACK, listener
+from lockstep.runtime.health import Health
 
 PROBLEMS = ["pods: connection refused by 10.0.0.1"]
 
@@ -31,11 +31,11 @@ def problems() -> list[str]:
 
 
 @pytest.fixture(params=["tell", "probe"])
-async def port(request, problems: list[str]) -> AsyncIterator[int]:
+async def port(request: pytest.FixtureRequest, problems: list[str]) -> AsyncIterator[int]:
     health = Health(lambda: problems, lambda: b"m 1\n")
-    listener = Listener(getattr(health, request.param), host=LOOPBACK, port=0)
-    yield await listener.start()
-    await listener.close()
+    server = listener(getattr(health, request.param))
+    yield await server.bind(LOOPBACK, 0)
+    await server.close()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ async def port(request, problems: list[str]) -> AsyncIterator[int]:
         (b"GET /secret HTTP/1.1\r\nHost: h\r\n\r\n", 404),
         (b"POST /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 405),
         (b"\x16\x03\x01\r\n\r\n", 400),
-        (b"GET /healthz HTTP/1.1\r\nHost: h\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: h\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n", 431),
     ],
 )
 async def test_what_is_answered(port: int, head: bytes, status: int) -> None:
@@ -77,7 +77,7 @@ async def test_metrics_are_for_this_machine(port: int, status: int) -> None:
 @pytest.mark.parametrize("port", ["probe"], indirect=True)
 async def test_connections_that_say_nothing_are_bounded(port: int) -> None:
     silent = [await asyncio.open_connection(LOOPBACK, port) for _ in range(AT_ONCE)]
-    assert (await ask(port, b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 0
+    assert (await ask(port, b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 503
     for _, writer in silent:
         writer.close()
         await writer.wait_closed()

@@ -46,7 +46,7 @@ class Server:
         return answer
 
 
-async def test_a_later_page_is_asked_for_by_its_token_and_without_a_version() -> None:
+async def test_a_later_page_is_requested_by_token_without_a_version() -> None:
     server = Server(page("a", "b", following="t1"), page("c", following="t2"), page("d"))
     params = {"labelSelector": "x", "resourceVersion": "0"}
     listing = await read_list(server.ask, Pod, params, 2)
@@ -74,7 +74,7 @@ async def test_a_page_is_decoded_while_the_next_one_is_made(
     assert asked_when_decoding == [2, 2]
 
 
-async def test_a_list_whose_snapshot_is_lost_is_read_again_as_one() -> None:
+async def test_a_list_whose_snapshot_is_lost_is_read_again() -> None:
     server = Server(page("a", following="t"), Gone(410, "Expired", "old"), page("a", "b"))
     listing = await read_list(server.ask, Pod, {"fieldSelector": "x"}, 1)
     assert [pod.metadata.name for pod in listing.items] == ["a", "b"]
@@ -96,7 +96,7 @@ async def test_nothing_is_under_way_when_a_page_was_no_list() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_giving_up_a_list_gives_up_the_request_that_is_under_way() -> None:
+async def test_giving_up_a_list_cancels_its_running_request() -> None:
     server = Server(page("a"))
     server.held.clear()
     reading = asyncio.create_task(read_list(server.ask, Pod, {}, 1))
@@ -119,7 +119,7 @@ async def test_giving_up_a_list_gives_up_the_request_that_is_under_way() -> None
         (b'{"a":"x,\\"items\\":","metadata":{"continue":"t"},"items":[]}', "t"),
     ],
 )
-def test_the_token_of_the_next_page_is_found_wherever_it_is(data: bytes, token: str) -> None:
+def test_the_next_pages_token_is_found_anywhere_in_the_answer(data: bytes, token: str) -> None:
     assert codec.next_page(data) == token
 
 

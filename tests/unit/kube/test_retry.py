@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.kube.backoff import Backoff, Pauses
+from lockstep.api.backoff import Backoff, Pauses
 from lockstep.kube.errors import (
     ApiError,
     Cause,

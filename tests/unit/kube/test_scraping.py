@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from lockstep.api.core import TOKEN_REVIEWS, Review
+from lockstep.http.message import Peer, Request, Response
 from lockstep.kube.errors import ApiError
-from lockstep.kube.listener import Answer, Request
 from lockstep.kube.scraping import KEPT, MOST_KEPT, Gate
 
-METRICS = Answer(200, b"lockstep_leader 1\n")
+METRICS = Response(200, b"lockstep_leader 1\n")
 USER = {"username": "prometheus", "uid": "u1", "groups": ["g"], "extra": {"scope": ["all"]}}
 
 
@@ -61,9 +61,13 @@ def gate(reviews: Reviews, clock: Clock) -> Gate:
     return Gate(reviews, lambda: METRICS, clock)  # type: ignore[arg-type]
 
 
+def asked(headers: dict[str, str], path: str = "/metrics") -> Request:
+    return Request("GET", path, headers, b"", Peer())
+
+
 async def status(gate: Gate, authorization: str, path: str = "/metrics") -> int:
     headers = {"authorization": authorization} if authorization else {}
-    return (await gate.answer(Request(path, headers))).status
+    return (await gate.answer(asked(headers, path))).status
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ async def status(gate: Gate, authorization: str, path: str = "/metrics") -> int:
     ],
 )
 async def test_only_users_with_the_right_get_the_metrics(gate, authorization, expected):
-    answer = await gate.answer(Request("/metrics", {"authorization": authorization}))
+    answer = await gate.answer(asked({"authorization": authorization}))
     assert answer.status == expected
     assert (answer == METRICS) == (expected == 200)
 
@@ -90,7 +94,7 @@ async def test_without_a_token_nobody_is_asked(gate, reviews):
     assert reviews.asked == []
 
 
-async def test_the_review_names_everything_that_the_server_said_of_the_user(gate, reviews):
+async def test_the_review_names_all_the_servers_facts_about_the_user(gate, reviews):
     await status(gate, "Bearer good")
     assert reviews.asked[1] == {
         "user": "good",
@@ -113,7 +117,7 @@ async def test_a_verdict_holds_for_a_while(gate, reviews, clock, token):
     assert len(reviews.asked) == 2 * questions
 
 
-async def test_a_server_that_cannot_answer_lets_nobody_in_and_is_asked_again(gate, reviews):
+async def test_an_unavailable_server_admits_no_scraper_and_is_asked_again(gate, reviews):
     reviews.down = True
     assert await status(gate, "Bearer good") == 503
     reviews.down = False

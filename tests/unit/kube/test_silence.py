@@ -64,7 +64,7 @@ async def read(stream: Stream, silence: float | None, busy: float = 0.0) -> list
     ],
     ids=["nothing", "a storm", "slow", "in bursts", "a busy reader", "no limit"],
 )
-def test_a_stream_on_which_something_comes_is_read_to_its_end(
+def test_a_stream_that_delivers_is_read_to_its_end(
     pauses: list[float], silence: float | None, busy: float
 ) -> None:
     stream = Stream(pauses, ends=True)
@@ -88,7 +88,7 @@ def test_a_stream_that_falls_silent_is_given_up_in_time(pauses: list[float]) -> 
     assert stream.closed
 
 
-def test_whoever_cancels_a_reader_ends_it_and_is_not_taken_for_silence() -> None:
+def test_cancelling_a_reader_ends_it_and_is_no_silence() -> None:
     async def cancelled() -> None:
         task = asyncio.create_task(read(stream, 10.0))
         await asyncio.sleep(5.0)

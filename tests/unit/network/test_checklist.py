@@ -9,6 +9,7 @@ import pytest
 from bench.support.network_trees import Case, NodeTree, cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.api.topology import Rail
 from lockstep.devices.network.checklist import (
@@ -94,7 +95,9 @@ def test_a_recorded_matrix_gives_the_function_group() -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     name=st.sampled_from(["ip-addr", "ip-rule", "ip-route", "ip-neigh", "lldp", "rdma-system"]),

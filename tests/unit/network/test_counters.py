@@ -30,7 +30,7 @@ def tree(root: Path) -> Path:
     return root
 
 
-def test_counters_are_read_in_bytes_and_what_is_torn_is_left_out(tmp_path: Path) -> None:
+def test_counters_are_read_in_bytes_and_torn_ones_left_out(tmp_path: Path) -> None:
     assert read(PORT, tree(tmp_path)) == {
         "out_of_sequence": 7,
         "np_cnp_sent": 9,

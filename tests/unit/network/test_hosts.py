@@ -120,7 +120,7 @@ def test_a_broken_run_is_taken_up_where_it_ended(gone: str, planned: list[str]) 
     assert [one.name for one in steps.node(SITE, B, Facts(whole_), FILES)] == planned
 
 
-def test_a_host_more_gives_the_others_a_route_to_its_pods() -> None:
+def test_an_added_host_gives_others_routes_to_its_pods() -> None:
     known = running(steps.node(SITE, A, Facts(SOUND), {}), SOUND)
     longer = whole(Site(hosts=(A, B, Host(name="c", address="10.0.0.3"))))
     (one,) = steps.node(longer, A, Facts(known), {})
@@ -129,7 +129,7 @@ def test_a_host_more_gives_the_others_a_route_to_its_pods() -> None:
     assert "addr replace 10.77.0.&/32 dev lo" in one.script
 
 
-def test_secrets_are_in_no_command_and_only_our_folder_is_removed() -> None:
+def test_secrets_are_in_no_command_and_only_our_folder_goes() -> None:
     script = steps.node(SITE, B, Facts(SOUND), FILES)[0].script
     assert "secret" not in script
     assert "umask 077" in script
@@ -138,7 +138,7 @@ def test_secrets_are_in_no_command_and_only_our_folder_is_removed() -> None:
     assert "addr del 10.77.1.&/32 dev lo" in removed
 
 
-def test_the_key_of_a_host_is_the_one_that_was_named() -> None:
+def test_the_host_key_is_the_named_one() -> None:
     scanned = f"# a SSH-2.0\n10.0.0.1 ssh-ed25519 {KEY}\n10.0.0.1 ssh-rsa nonsense!\nhalf a\n"
     _, seen = chosen(scanned, "SHA256:other")
     (shown,) = [one.partition(" ")[0] for one in seen if "ed25519" in one]

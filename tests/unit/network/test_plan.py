@@ -7,14 +7,20 @@ import random
 import pytest
 
 from lockstep.api.topology import Rail
-from lockstep.devices.network.core.plan import Refused, freed, planned, pools
+from lockstep.devices.network.core.plan import Pool, Refused, planned, pools
 
 RAILS = [
     Rail(name=f"rail{n}", subnet=f"10.{n + 1}.0.0/24", gateway=f"10.{n + 1}.0.1") for n in (0, 1)
 ]
 
 
-def test_each_rank_gets_an_address_and_a_table_on_each_rail() -> None:
+def freed(pool: Pool, owner: str) -> None:
+    """Give back what an owner holds."""
+    for number in [number for number, who in pool.held.items() if who == owner]:
+        del pool.held[number]
+
+
+def test_each_rank_gets_an_address_and_table_on_each_rail() -> None:
     found = planned(["a", "b"], pools(RAILS)).members
     assert [one.address for one in found["a"]] == ["10.1.0.2/24", "10.2.0.2/24"]
     assert [one.address for one in found["b"]] == ["10.1.0.3/24", "10.2.0.3/24"]
@@ -84,7 +90,7 @@ def test_a_refused_plan_changes_nothing() -> None:
     assert [pool.held for pool in those] == [{}, {}]
 
 
-def test_a_pool_is_the_part_of_the_subnet_that_is_given() -> None:
+def test_a_pool_is_the_given_part_of_the_subnet() -> None:
     rails = [Rail(name="a", subnet="10.1.0.0/24"), Rail(name="b", subnet="10.2.0.0/24")]
     pooled = [rails[0], Rail(name="b", subnet="10.2.0.0/24", pool="10.2.0.128/30")]
     (pool,) = pools(pooled, pooled=True)

@@ -19,7 +19,7 @@ def test_each_meets_each_once_in_disjoint_pairs(count: int) -> None:
         assert len(busy) == len(set(busy))
 
 
-def test_sampled_rounds_are_disjoint_and_hold_peers_of_the_own_leaf() -> None:
+def test_sampled_rounds_are_disjoint_and_stay_in_their_leaf() -> None:
     domains = {n: f"leaf{n // 8}" for n in range(64)}
     found = sampled(64, 8, domains)
     met: dict[int, set[int]] = {n: set() for n in range(64)}
@@ -39,7 +39,7 @@ def test_partners_come_in_the_order_of_rounds() -> None:
     assert sorted(partners(names, "a", rounds(4))) == ["b", "c", "d"]
 
 
-def test_rails_meet_themselves_first_and_others_only_where_that_is_asked() -> None:
+def test_rails_meet_themselves_first_and_others_only_if_asked() -> None:
     same = [("a", "a"), ("b", "b")]
     assert lanes(["b", "a"], across=False) == same
     assert lanes(["b", "a"], across=True) == [*same, ("a", "b"), ("b", "a")]

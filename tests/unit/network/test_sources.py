@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lockstep.compat import fabrics
 from lockstep.devices.network.core.fabric import resolve
-from lockstep.devices.network.core.sources import Unreadable, ibnetdiscover, lldp, netq
+from lockstep.devices.network.core.infiniband import ibnetdiscover
+from lockstep.devices.network.core.sources import Unreadable, lldp, netq
 
 IB = """#
 # Topology file: generated on Mon Nov 23 23:16:30 2026
@@ -51,6 +52,22 @@ def lldp_answer(*rows: tuple[str, str, str, bool]) -> dict[str, object]:
         for local, far, port, bridges in rows
     ]
     return {"lldp": {"interface": told if len(told) > 1 else told[0]}}
+
+
+def test_a_slow_link_is_found_by_lldp() -> None:
+    """``show neighbors details`` states the medium that a port runs (IEEE 802.3 MAU types)."""
+    medium = {"n1": "100GbaseCR4 - 100GBASE-CR4", "n2": "100GbaseCR4", "n3": "10GigBaseCX4"}
+    medium["n4"] = medium["n2"]
+    answers = {
+        node: lldp_answer(("eth0", "leaf1", f"swp{number}", True))
+        for number, node in enumerate(medium, 1)
+    }
+    for node, mau in medium.items():
+        about = answers[node]["lldp"]["interface"]["eth0"]["port"]  # type: ignore[index]
+        about["auto-negotiation"] = {"supported": True, "enabled": True, "current": mau}
+    (fault,) = resolve(lldp(json.dumps(answers))).faults
+    assert (fault.kind, fault.evidence) == ("slow-link", "10GigBaseCX4; others 100GbaseCR4")
+    assert "n3[eth0]" in fault.place
 
 
 def test_ibnetdiscover_is_read() -> None:

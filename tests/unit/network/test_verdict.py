@@ -56,7 +56,7 @@ def test_a_node_in_most_bad_pairs_is_blamed_for_them() -> None:
     assert [(one.kind, one.place) for one in judge(flows)] == [("cable", "n2/rail0")]
 
 
-def test_rates_that_scatter_are_no_faults_and_a_slow_nic_among_them_is() -> None:
+def test_scattered_rates_are_no_fault_but_a_slow_nic_is() -> None:
     # Measured between three namespaces on a busy machine without limits, in Gb/s.
     rail0 = [7.18, 7.14, 7.59, 14.35, 5.46, 6.89]
     rail1 = [12.22, 11.48, 9.36, 0.48, 0.49, 13.26]

@@ -47,7 +47,7 @@ def test_end_of_a_run(tmp_path: Path, notes: dict[str, Any], wanted: Exit | None
     assert run is None or (run.attempt, run.started) == (4, 100.0)
 
 
-def test_run_without_a_shim_is_lost_and_with_one_it_runs(tmp_path: Path) -> None:
+def test_run_without_a_shim_is_lost_and_with_one_runs(tmp_path: Path) -> None:
     home = RunHome(tmp_path / "0", 0)
     home.begin(None)
     (home.path / "run.json").write_text(json.dumps(RUN))

@@ -95,7 +95,7 @@ def test_taken_address_is_passed_over() -> None:
     assert second not in (first, addresses.choose("uid", {first, second}, LOOPBACK))
 
 
-def test_pods_of_a_subnet_get_its_addresses_until_all_are_taken() -> None:
+def test_pods_of_a_subnet_get_addresses_until_all_are_taken() -> None:
     pods, taken = IPv4Network("10.77.1.0/29"), set[str]()
     for number in range(7):
         taken.add(addresses.choose(str(number), taken, pods))

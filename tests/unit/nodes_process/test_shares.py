@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from tests.support.share_slots import occupy
 
 from lockstep.api.containers import ResourceRequirements
 from lockstep.api.meta import Condition, ObjectMeta
@@ -140,7 +140,7 @@ def test_agent_finishes_what_a_killed_node_began(
 
 def test_damaged_share_is_said(tmp_path: Path) -> None:
     shares = held(tmp_path, 0)
-    Region(shares.shelf.path("u", "c0")).record.magic = 0
+    shares.shelf.path("u", "c0").write_bytes(b"")
     found = shares.resize(wanting({"memory": 1}))
     assert found is not None
     assert (found.done, found.reason) == (False, "NotHeld")
@@ -164,11 +164,8 @@ def held(place: Path, used: int) -> Shares:
         memory=500 * MIB,
         compute=40,
     )
-    record = Region(shelf.put(grant)).record
-    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    record.slots = 1
-    record.slot[0].pid, record.slot[0].start = os.getpid(), int(stat[19])
-    record.slot[0].used[0] = used * MIB
+    # It lives as long as the tests do.
+    occupy(shelf.put(grant), used=used * MIB)
     return Shares(place, CARDS, mounts=False)
 
 

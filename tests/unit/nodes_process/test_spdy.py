@@ -98,7 +98,7 @@ def test_what_is_too_large_or_broken_is_refused(data: bytes) -> None:
         list(Reader().feed(data))
 
 
-async def test_a_port_that_cannot_be_reached_is_told_on_the_error_stream() -> None:
+async def test_an_unreachable_port_is_reported_on_the_error_stream() -> None:
     client, sent = Client(), bytearray()
     over = asyncio.Event()
 

@@ -183,7 +183,7 @@ def test_conditions(pod: Pod, known: PodFacts, wanted: dict[str, tuple[str, str,
     )
 
 
-def test_conditions_of_others_stay_and_times_change_only_with_the_status() -> None:
+def test_others_conditions_stay_and_times_change_only_with_the_status() -> None:
     pod = make()
     before = [
         {"type": "PodScheduled", "status": "True", "lastTransitionTime": "T0"},

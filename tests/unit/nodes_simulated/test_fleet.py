@@ -21,7 +21,7 @@ NOW = 1_800_000_000.0
 
 
 @given(st.integers(1, 200), st.integers(1, 9), st.integers(1, 5))
-def test_every_node_has_a_place_and_no_switch_has_too_many(
+def test_every_node_has_a_place_and_no_switch_is_overfull(
     nodes: int, per_leaf: int, per_spine: int
 ) -> None:
     spec = f"{nodes}x8,nodes-per-leaf={per_leaf},leaves-per-spine={per_spine}"

@@ -90,9 +90,7 @@ def test_groups_with_no_prefix_get_one_each(tmp_path: Path) -> None:
         ('[{"nodes": 60000}, {"nodes": 60000}]', ["120000 nodes"]),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_with_its_place(
-    tmp_path: Path, text: str, words: list[str]
-) -> None:
+def test_a_files_error_is_named_with_its_place(tmp_path: Path, text: str, words: list[str]) -> None:
     path = tmp_path / "nodes.json"
     path.write_text(text)
     with pytest.raises(SpecError) as caught:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.support.examples import examples
 
 from lockstep.api.core import Pod, PodSpec, PodStatus
 from lockstep.api.meta import ObjectMeta
@@ -130,7 +131,7 @@ def test_its_own_writes_coming_back_change_nothing() -> None:
     assert due(timeline, NOW + 10.0) == [(Act.END, "p", 0)]
 
 
-def test_an_echo_that_comes_late_does_not_start_a_pod_again() -> None:
+def test_a_late_echo_does_not_start_a_pod_again() -> None:
     timeline = Timeline(NODES)
     timeline.pod_seen(pod(), NOW)
     assert due(timeline, NOW) == [(Act.START, "p", 0)]
@@ -138,7 +139,7 @@ def test_an_echo_that_comes_late_does_not_start_a_pod_again() -> None:
     assert due(timeline, NOW + 1.0) == []
 
 
-def test_an_end_that_a_late_start_took_the_place_of_comes_again() -> None:
+def test_an_end_displaced_by_a_late_start_comes_again() -> None:
     timeline = Timeline(NODES)
     timeline.pod_seen(pod(runtime="10"), NOW)
     due(timeline, NOW)
@@ -163,7 +164,7 @@ def test_on_a_dead_node_everything_waits() -> None:
     )
 
 
-def test_chance_is_the_same_in_every_run_but_not_for_every_attempt() -> None:
+def test_chance_repeats_in_every_run_but_not_for_every_attempt() -> None:
     def ends(seed: int) -> list[int]:
         timeline = Timeline(NODES, seed=seed)
         codes = []
@@ -290,4 +291,4 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=150, stateful_step_count=40)
+TestLives.settings = settings(max_examples=examples(150), stateful_step_count=40)

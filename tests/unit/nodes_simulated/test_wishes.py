@@ -45,7 +45,7 @@ def test_what_cannot_be_understood_is_named(name: str, value: str) -> None:
 
 
 @given(st.floats(0.0, 1000.0), st.floats(0.0, 1.0), st.text())
-def test_a_run_ends_within_its_runtime_and_the_same_way_each_time(
+def test_a_run_ends_within_its_runtime_and_always_alike(
     runtime: float, rate: float, seed: str
 ) -> None:
     wishes = Wishes(0.0, runtime, rate, None)
@@ -63,6 +63,6 @@ def test_the_rate_is_the_share_of_runs_that_fail() -> None:
     assert 0.26 < failed / 2000 < 0.34
 
 
-def test_a_rate_of_nothing_never_fails_and_no_runtime_never_ends() -> None:
+def test_a_zero_rate_never_fails_and_no_runtime_never_ends() -> None:
     assert end_of(Wishes(0.0, 10.0, 0.0, None), "s") == End(10.0, 0)
     assert end_of(Wishes(0.0, None, 1.0, None), "s") is None

@@ -37,7 +37,7 @@ def page(app: str = "tensorboard", **annotations: str) -> Notebook:
         (page(sleep="soon"), 0.5 * HOUR - 600),
     ],
 )
-def test_a_page_sleeps_half_an_hour_after_it_was_looked_at(
+def test_a_page_sleeps_half_an_hour_after_its_last_view(
     notebook: Notebook, left: float | None
 ) -> None:
     assert dozing.left(notebook, MADE + 600) == left
@@ -53,7 +53,7 @@ def test_a_page_sleeps_half_an_hour_after_it_was_looked_at(
         (page(app=""), HOUR, set()),
     ],
 )
-def test_a_request_is_noted_now_and_then_and_wakes_what_sleeps(
+def test_a_request_is_noted_occasionally_and_wakes_sleepers(
     notebook: Notebook, after: float, changes: Any
 ) -> None:
     found = dozing.noted(notebook, MADE + after)

@@ -12,16 +12,9 @@ from lockstep.api.core import PODS, Pod, PodSpec, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.notebooks import Environment, EnvironmentSpec, Idle, Kernel, KernelSpec
 from lockstep.api.notebooks import KernelStatus as Status
+from lockstep.notebooks.core.kernel_state import Park, Report, SeenKernel, Settings
 from lockstep.notebooks.core.kernels import decide
-from lockstep.notebooks.core.world import (
-    Create,
-    Delete,
-    Park,
-    Report,
-    SeenKernel,
-    Settings,
-    Tell,
-)
+from lockstep.runtime.actions import Create, Delete, Note
 
 NOW = timestamp.parse("2026-11-23T12:00:00Z")
 ABOUT = ObjectMeta(name="k", namespace="team", uid="kernel-uid")
@@ -62,14 +55,14 @@ def kinds(world: SeenKernel) -> tuple[str, list[type]]:
             [Create],
         ),
         ("one whose pod went is lost", seen(RUNS), "Lost", []),
-        ("one whose pod failed is lost", seen(RUNS, pod=pod("Failed")), "Lost", [Delete, Tell]),
+        ("one whose pod failed is lost", seen(RUNS, pod=pod("Failed")), "Lost", [Delete, Note]),
         ("an unreachable one goes on", seen(RUNS, pod=pod()), "Running", []),
         ("one that answers runs", seen(Status(), pod=pod(), report=WORKS), "Running", []),
         (
             "one that parked gives its pod back",
             seen(RUNS, pod=pod(), report=Report(parked={"generation": 1})),
             "Parked",
-            [Delete, Tell],
+            [Delete, Note],
         ),
         (
             "a decision is carried out after a crash",
@@ -81,7 +74,7 @@ def kinds(world: SeenKernel) -> tuple[str, list[type]]:
             "one that cannot be restored fails",
             seen(Status(), pod=pod(), report=Report(failure="not signed")),
             "Failed",
-            [Delete, Tell],
+            [Delete, Note],
         ),
     ],
 )
@@ -116,7 +109,7 @@ def test_user_is_warned_twice_and_once_each() -> None:
         world = seen(status, pod=pod(), report=replace_report(idle_for))
         found = decide(world, Settings(), NOW)
         status = found.status
-        said += [one.message for one in found.actions if isinstance(one, Tell)]
+        said += [one.message for one in found.actions if isinstance(one, Note)]
     assert said == [
         "it idles: in 9m59s its state is kept and its place given back",
         "it idles: in 1m59s its state is kept and its place given back",
@@ -140,7 +133,7 @@ def test_putting_off_has_a_limit() -> None:
     assert Park() in decide(world, Settings(), NOW).actions
 
 
-def test_what_cannot_be_kept_is_not_asked_again_while_it_idles() -> None:
+def test_state_that_cannot_be_kept_is_asked_once_while_idle() -> None:
     status = replace(RUNS, obstacles=["g (generator): cannot pickle"])
     world = seen(status, pod=pod(), report=replace_report(2000.0))
     found = decide(world, Settings(), NOW)
@@ -163,7 +156,7 @@ def test_missing_environment_is_named() -> None:
     assert "no environment 'gpu' in namespace team" in found.status.message
 
 
-def test_pod_of_a_kernel_waits_in_its_queue_with_its_resources() -> None:
+def test_a_kernels_pod_waits_in_its_queue_with_its_resources() -> None:
     (made,) = decide(seen(Status()), Settings(), NOW).actions
     assert isinstance(made, Create)
     assert made.resource is PODS

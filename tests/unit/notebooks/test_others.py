@@ -49,7 +49,7 @@ def compute(process: subprocess.Popen[str], seconds: float) -> None:
     assert process.stdout.readline() == "done\n"
 
 
-def test_what_is_new_or_computes_is_at_work_and_what_is_open_is_not() -> None:
+def test_new_and_computing_processes_are_busy_open_ones_are_not() -> None:
     now = [0.0]
     others = Others(MARK, clock=lambda: now[0])
     assert not others.at_work()

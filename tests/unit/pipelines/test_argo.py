@@ -22,7 +22,7 @@ def test_an_exit_hook_is_the_exit_handler() -> None:
         spec({**plain, "hooks": {"running": {"template": "end", "expression": "true"}}})
 
 
-def test_a_time_out_that_is_no_input_is_refused_by_name() -> None:
+def test_a_time_out_from_no_input_is_refused_by_name() -> None:
     main = {"name": "main", "container": {"image": "x"}, "timeout": "{{workflow.name}}"}
     with pytest.raises(Refused, match="timeout"):
         spec({"entrypoint": "main", "templates": [main]})
@@ -178,7 +178,7 @@ def test_an_output_beside_the_files_of_an_image_is_copied() -> None:
     assert "cp -rL /file" in made["template"]["spec"]["containers"][0]["command"][2]
 
 
-def test_an_output_in_a_volume_of_the_step_is_read_there() -> None:
+def test_an_output_in_the_steps_volume_is_read_there() -> None:
     outputs = {"parameters": [{"name": "o", "valueFrom": {"path": "/made/o"}}]}
     mounts = [{"name": "w", "mountPath": "/made"}]
     made = pod({"container": {"command": ["true"], "volumeMounts": mounts}, "outputs": outputs})

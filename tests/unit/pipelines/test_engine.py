@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from lockstep.api.core import Pod
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.record import records
+from lockstep.pipelines.core.results import of_pod
 from lockstep.pipelines.core.told import Ensure, Kept, Remove, Run, Seen
 
 Json = dict[str, Any]
@@ -76,7 +78,7 @@ def test_a_task_starts_once_all_before_it_succeeded() -> None:
     assert play.end("c").phase == "Succeeded"
 
 
-def test_a_failure_ends_what_hangs_on_it_and_starts_nothing_more() -> None:
+def test_a_failure_ends_its_dependants_and_starts_nothing_more() -> None:
     play = Play(spec(task("a"), task("b", "a"), task("c"), task("d", "c")))
     play.end("a", "Failed", message="exit 1").end("c")
     assert play.phases() == {"a": "Failed", "b": "Omitted", "c": "Succeeded", "d": "Omitted"}
@@ -216,6 +218,44 @@ def test_a_step_waits_and_runs_so_long_at_most(field: str, before: str, message:
     play.end("a", before).wait(10)
     assert (play.phase, play.removed) == ("Failed", ["a"])
     assert message in play.engine.root.message
+
+
+def test_a_pod_that_cannot_start_fails_its_step_with_reason() -> None:
+    why = "main: CreateContainerError: cannot mount /tmp"
+    play = Play(spec(task("a", retry={"limit": 1})))
+    play.end("a", "Pending", message=why, stuck=True).wait(299)
+    assert play.removed == []
+    play.wait(1)
+    assert (play.removed, play.started) == (["a"], ["a", "a"])
+    play.end("a", "Pending", message=why, stuck=True).wait(300)
+    assert play.phase == "Failed"
+    assert f"did not start within 5 minutes: {why}" in play.engine.root.message
+
+
+def test_a_pod_that_starts_late_goes_on() -> None:
+    play = Play(spec(task("a")))
+    play.end("a", "Pending", message="no such secret", stuck=True).wait(200)
+    play.end("a", "Pending").wait(50)
+    play.end("a", "Pending", message="no such secret", stuck=True).wait(200)
+    play.end("a", "Running").wait(1000)
+    assert (play.phase, play.removed) == ("Running", [])
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "stuck"),
+    [
+        ("ContainerCreating", "", False),
+        ("ContainerCreating", "dataset 'd' is being fetched to this node", False),
+        ("ContainerCreating", 'secret "s" not found', True),
+        ("ImagePullBackOff", "Back-off pulling image", True),
+    ],
+)
+def test_what_keeps_a_pod_from_starting_is_told(reason: str, message: str, stuck: bool) -> None:
+    waiting = {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}}
+    status = {"phase": "Pending", "containerStatuses": [waiting]}
+    seen = of_pod(convert({"metadata": {"name": "p"}, "status": status}, Pod), has_outputs=False)
+    assert (seen.phase, seen.stuck) == ("Pending", stuck)
+    assert message in seen.message
 
 
 def test_steps_side_by_side_are_bounded() -> None:

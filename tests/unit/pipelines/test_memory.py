@@ -41,7 +41,7 @@ class Shelf:
         ("2026-03-10T11:00:00Z", "30m", 1801, False),
     ],
 )
-def test_a_result_ends_with_the_age_stated_by_its_maker_or_its_user(
+def test_a_result_expires_at_its_makers_or_users_age(
     ends: str, longest: str | None, age: float, *, used: bool
 ) -> None:
     memory = Memory(cast("Client", None), cast("Informer[ConfigMap]", cast("Any", Shelf(ends))))

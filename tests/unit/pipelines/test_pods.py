@@ -31,7 +31,7 @@ def meta(engine: Engine, name: str) -> Json:
     return found
 
 
-def test_steps_with_the_same_word_are_one_gang_of_their_number() -> None:
+def test_steps_with_the_same_word_form_one_gang() -> None:
     engine = started()
     made = {name: meta(engine, name) for name in "abcd"}
     gangs = {n: gang_of(m["labels"], m["annotations"]) for n, m in made.items()}

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
@@ -60,7 +61,7 @@ def interpret(graph: Json, failing: frozenset[str]) -> tuple[dict[str, str], boo
     return ends, "Failed" not in ends.values()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(drawn=graphs(), data=st.data())
 def test_rules_hold_over_random_graphs_failures_and_restarts(
     drawn: tuple[Json, frozenset[str]], data: st.DataObject

@@ -51,7 +51,7 @@ def run(phase: str) -> PipelineRun:
         ),
     ],
 )
-def test_a_missed_time_is_made_up_for_unless_it_is_not_wished(obj: AnyObject, due: str) -> None:
+def test_a_missed_time_is_made_up_unless_disabled(obj: AnyObject, due: str) -> None:
     found = wish(obj, [], NOW).make
     moment = timestamp.parse(f"2026-03-10T{due}:00Z") if due else 0
     assert (found["metadata"]["name"] if found else "") == (f"r-{int(moment)}" if due else "")
@@ -80,7 +80,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("kind", ENDS)
-def test_a_step_of_another_kind_is_over_when_its_own_status_says_so(kind: str) -> None:
+def test_a_step_of_another_kind_ends_as_its_status_says(kind: str) -> None:
     (known,) = (one for one in KINDS if one.resource.kind == kind)
     begun: Json = {"object": {"metadata": {"generation": 1}, "status": {}}}
     over = {"object": {"metadata": {"generation": 1}, "status": ENDS[kind]}}

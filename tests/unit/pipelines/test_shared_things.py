@@ -37,7 +37,7 @@ def test_runs_take_turns_with_a_lock_in_order_of_asking() -> None:
     assert [bool(one.take()) for one in runs] == [False, True, False]
 
 
-def test_a_stopped_run_lets_go_of_its_locks_and_of_its_turn() -> None:
+def test_a_stopped_run_releases_its_locks_and_its_turn() -> None:
     locks = Locks()
     first, second, third = (run(name, locks) for name in "abc")
     second.stop("enough", 1.0)
@@ -48,7 +48,7 @@ def test_a_stopped_run_lets_go_of_its_locks_and_of_its_turn() -> None:
     assert [*locks.held] == ["default/m"]
 
 
-def test_a_run_that_goes_on_keeps_its_locks_over_a_restart() -> None:
+def test_a_continuing_run_keeps_its_locks_over_a_restart() -> None:
     locks = Locks()
     first = run("a", locks)
     records = {name: node.status() for name, node in first.nodes.items()}
@@ -60,7 +60,7 @@ def test_a_run_that_goes_on_keeps_its_locks_over_a_restart() -> None:
     assert second.blocked
 
 
-def test_a_limit_that_is_nowhere_fails_the_step_with_its_place() -> None:
+def test_a_missing_limit_fails_the_step_with_its_place() -> None:
     lock = {"name": "s", "limitFrom": "map/key"}
     templates = {"main": {"pod": {"template": {}}, "locks": [lock]}}
     spec = convert({"templates": templates}, PipelineRunSpec)
@@ -69,7 +69,7 @@ def test_a_limit_that_is_nowhere_fails_the_step_with_its_place() -> None:
     assert Engine(Run("r", "default", "u"), spec, 0.0, limits={"map/key": 1}).take()
 
 
-def test_a_daemon_lets_others_go_on_and_ends_with_its_graph() -> None:
+def test_a_daemon_lets_others_continue_and_ends_with_its_graph() -> None:
     tasks = [
         {"name": "d", "template": "daemon"},
         {"name": "c", "template": "pod", "arguments": {"ip": "${{ tasks.d.outputs.ip }}"}},

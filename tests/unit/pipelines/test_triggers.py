@@ -89,7 +89,7 @@ def test_the_run_is_told_what_is_new() -> None:
     assert made["metadata"]["annotations"][CHAIN_ANNOTATION] == "1"
 
 
-def test_what_was_made_and_not_noted_is_made_under_the_same_name() -> None:
+def test_an_unrecorded_creation_is_repeated_under_the_same_name() -> None:
     first, again = (look(trigger(), version("a")).make for _ in range(2))
     assert first is not None
     assert again is not None
@@ -117,7 +117,7 @@ def test_a_chain_of_triggers_ends_and_says_so(chain: str, *, by_run: bool) -> No
     assert found.status["passedOver"] == 1
 
 
-def test_further_versions_wait_while_as_many_runs_go_on_as_may() -> None:
+def test_further_versions_wait_while_the_allowed_runs_go_on() -> None:
     found = look(trigger(), version("a"), made=(run(),))
     assert (found.make, found.status["handled"]) == (None, [])
     assert found.status["message"] == (
@@ -159,13 +159,13 @@ def test_what_the_server_refuses_is_said_and_not_tried_again() -> None:
         ([], False),
     ],
 )
-def test_the_first_version_of_a_dataset_is_new_if_it_came_later(
+def test_a_datasets_first_version_is_new_if_it_came_later(
     there: list[DatasetCache], *, starts: bool
 ) -> None:
     assert played(trigger(dataset="d"), *there) == (["Dataset/d"] if starts else [])
 
 
-def test_each_version_of_a_dataset_that_is_bound_starts_one_run() -> None:
+def test_each_bound_version_of_a_dataset_starts_one_run() -> None:
     one, names = trigger(dataset="d"), []
     for bound in ("v1", "v2", "v2", "v1"):
         for _ in range(2):

@@ -130,7 +130,7 @@ def test_nothing_moves_while_a_gang_waits_for_room() -> None:
     assert emptied(world) is None
 
 
-def test_a_gang_that_waits_for_its_quota_keeps_nothing_from_moving() -> None:
+def test_a_gang_waiting_for_quota_keeps_nothing_from_moving() -> None:
     world = standing(HALF)
     name = world.submit("w: 3x8")
     world.show(name, reason="OverQuota")

@@ -141,7 +141,7 @@ def test_a_queue_gets_no_nodes_beyond_its_limit() -> None:
     assert bought(grow(cluster, [pool("p: 8x8")], NOW)) == {"a": {"p": [0, 1]}}
 
 
-def test_a_simulated_node_helps_no_gang_that_did_not_ask_for_one() -> None:
+def test_a_simulated_node_helps_only_gangs_that_asked_for_one() -> None:
     cluster = draw(Cluster(), EMPTY)
     add(cluster, draw_gang("a: 1x8"))
     simulated = pool("p: 8x8", provider={"simulated": {}})

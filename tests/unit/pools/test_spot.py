@@ -9,6 +9,7 @@ from tests.support.drawn import node, queue
 from tests.support.jobs import job, role
 from tests.support.pooled import bought, pool
 
+from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang
 from lockstep.api.training import TrainingJob
@@ -103,3 +104,15 @@ def test_nodes_for_the_rest_are_held_until_they_are_there() -> None:
     assert holding.review(cluster, waiting, NOW).requests
     assert not grow(cluster, [waiting], NOW).purchases
     assert not holding.review(world(elastic(), 6), waiting, NOW).requests
+
+
+def test_a_request_goes_on_while_its_node_is_not_seen() -> None:
+    full, early = world(elastic(), 6), world(elastic(), 6)
+    early.remove_node("n5")  # its pod came by another watch
+    asked = {"requests": [{"id": "r", "slots": [5], "at": timestamp.show(NOW), "sent": True}]}
+    asked["requests"][0]["holders"] = [
+        {"kind": "Gang", "namespace": "team", "name": "digits", "uid": "g"}
+    ]
+    waiting = pool(SPOT, status=asked)
+    assert holding.review(early, waiting, NOW).requests
+    assert not holding.review(full, waiting, NOW).requests

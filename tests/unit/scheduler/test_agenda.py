@@ -19,7 +19,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, TIMES)
-def test_what_is_due_comes_in_order_and_what_was_replaced_never(steps, until):
+def test_due_entries_come_in_order_and_replaced_ones_never(steps, until):
     agenda = EventQueue()
     happened: list[int] = []
     planned: list[tuple[float, int, str | None]] = []

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.aligned import aligned, cluster_of, machine, placed, shown
 from tests.support.drawn import gang, node, pod
+from tests.support.examples import examples
 
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.resources.alignment import Alignment
@@ -122,7 +123,7 @@ def test_numa_is_given_up_before_nvlink(held, expected, in_a_gang):
     assert " ".join(placed(cluster, one)["p"][:2]) == expected
 
 
-def test_as_many_of_a_gang_as_may_be_are_aligned_where_not_all_can_be():
+def test_as_many_members_as_possible_are_aligned_if_not_all():
     cluster = cluster_of(machine("n"))
     cluster.set_pod(pod("other", gpus=2, on="n", held="0,4", phase="Running"))
     cluster.set_gang(gang("g", minMember=3))
@@ -148,7 +149,7 @@ def test_shares_may_be_aligned_with_nics_and_cpus():
     }
 
 
-def test_groups_of_a_gang_share_a_node_only_where_both_are_aligned():
+def test_groups_of_a_gang_share_only_nodes_that_align_both():
     cluster = cluster_of(machine("n"))
     groups = [{"name": "large", "min": 1}, {"name": "small", "min": 2}]
     cluster.set_gang(gang("g", groups=groups))
@@ -242,9 +243,9 @@ REQUESTS = st.tuples(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(REQUESTS, max_size=8), st.lists(st.integers(0, 7), max_size=3))
-def test_no_device_is_given_twice_and_none_that_is_not_aligned(asked, gone):
+def test_no_device_is_given_twice_and_only_aligned_ones(asked, gone):
     cluster = cluster_of(machine("n"))
     pods = [
         aligned(f"p{i}", gpus, nics, cpu, must=must)
@@ -280,7 +281,7 @@ def _check(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("devices", [None, [{"index": i} for i in range(4)]])
-def test_nics_that_a_node_counts_and_does_not_describe_are_equal_ones(devices):
+def test_nics_a_node_counts_without_description_are_equal(devices):
     told = {} if devices is None else {"devices": devices}
     cluster = cluster_of(node("n", gpus=4, extended={"lockstep.dev/nics": 2}, **told))
     for number in range(2):

@@ -100,7 +100,7 @@ def most_by_trying(stock: Stock, ask: DeviceAsk, enough: int) -> int:
 @pytest.mark.parametrize("shared", [False, True])
 @settings(deadline=None)
 @given(data=st.data())
-def test_a_node_holds_as_many_aligned_pods_as_trying_everything_finds(shared, data):
+def test_a_node_holds_as_many_aligned_pods_as_brute_force(shared, data):
     stock, ask = data.draw(nodes_and_asks(shared=shared))
     found = capacity(stock, ask)
     bounded = [ask.cards and sum(stock.rooms), ask.nics and stock.nics.bit_count()]
@@ -193,7 +193,7 @@ def test_choice(case):
         ("", '[{"index": 0, "cpus": -1}]', "lockstep.dev/numa-nodes[0].cpus is -1; it is at least"),
     ],
 )
-def test_a_statement_that_cannot_be_read_counts_as_none_and_says_where(devices, numa_nodes, flaw):
+def test_an_unreadable_statement_counts_as_none_and_names_its_place(devices, numa_nodes, flaw):
     found = layout_of(devices, 2, numa_nodes)
     assert found.flaw.startswith(flaw)
     assert not found.stated and not found.sockets

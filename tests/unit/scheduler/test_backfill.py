@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.backfilled import at_most, runs
+from tests.support.examples import examples
 from tests.support.running import Running
 
 from lockstep.scheduler.core.reservations.reserved_nodes import end_of
 
 TWO = "s/l: a:8 b:8"
-
-
-def runs(seconds: float | None) -> dict[str, Any]:
-    return {"annotations": {"lockstep.dev/runtime": str(seconds)}} if seconds is not None else {}
 
 
 def busy(runtime: float | None = 600) -> Running:
@@ -40,10 +38,6 @@ def test_who_passes(text: str, runtime: float | None, passes: bool):
     assert world.cluster.reservations.room is not None
     world.run(text, **runs(runtime))
     assert ("small" in world.there()) == passes
-
-
-def at_most(gpus: int, **more: Any) -> dict[str, Any]:
-    return {"limit": {"nvidia.com/gpu": gpus}, **more}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +95,7 @@ def test_an_unknown_run_time_is_never_assumed_to_end():
 
 
 @pytest.mark.parametrize("later", [0.5, 5.0], ids=["within a second", "some time later"])
-def test_who_comes_behind_one_whose_time_nobody_knows_is_told_its_own(later: float):
+def test_a_gang_behind_one_of_unknown_length_gets_its_estimate(later: float):
     world = Running.on("s/l: a:8 b:8 c:8 d:8")
     world.run("ends: 1x8", **runs(600))
     world.run("goes-on: 1x8")
@@ -139,30 +133,28 @@ def test_words_and_the_end():
 
 
 @pytest.mark.parametrize(
-    ("weights", "first", "next_one"),
+    ("weights", "starts"),
     [
-        pytest.param({"q": 1, "r": 1}, "q", "r", id="the queue that holds less"),
-        pytest.param({"q": 9, "r": 1}, "q", "q", id="the queue that holds less for its weight"),
-        pytest.param({"q": 0, "r": 1}, "q", "r", id="weight 0 comes last"),
+        pytest.param({"q": 1, "r": 1}, "rw1", id="the queue that holds less"),
+        pytest.param({"q": 9, "r": 1}, "qw1", id="the queue that holds less for its weight"),
+        pytest.param({"q": 0, "r": 1}, "rw1", id="weight 0 comes last"),
     ],
 )
-def test_the_next_reservation_is_for_the_smallest_share(
-    weights: dict[str, int], first: str, next_one: str
-):
+def test_a_reserved_place_goes_to_the_smallest_share(weights: dict[str, int], starts: str):
     world = Running.on("s/l: a:8 b:8 c:8 d:8", {q: {"weight": w} for q, w in weights.items()})
     world.run("q1: 1x8", "q", **runs(1000))
     world.run("q2: 1x8", "q", **runs(600))
     world.run("q3: 1x8", "q", **runs(4000))
     world.run("r1: 1x8", "r", **runs(2000))
-    world.run("qw1: 1x8", first, **runs(3000))
+    world.run("qw1: 1x8", "q", **runs(3000))
     assert world.cluster.reservations.room is not None
     for name, queue in (("rw1", "r"), ("qw2", "q"), ("rw2", "r"), ("qw3", "q")):
         world.run(f"{name}: 1x8", queue, **runs(3000))
     world.now = world.cluster.reservations.room.at
     world.end("q2")
     world.settle()
-    assert "qw1" in world.there()
-    assert world.cluster.workloads[world.cluster.reservations.room.workload].queue == next_one
+    assert world.there() == {"q1", "q3", "r1", starts}
+    assert world.cluster.reservations.room is not None
 
 
 def test_the_more_important_goes_before_it():
@@ -178,7 +170,7 @@ def test_what_is_overdue_is_not_waited_for():
     assert world.there() == {"x", "small"}
 
 
-def test_an_older_one_of_its_queue_that_lost_its_place_goes_before_it():
+def test_an_older_gang_that_lost_its_place_goes_first():
     world = Running.on(TWO, {"q": {"guaranteed": {"nvidia.com/gpu": 16}}, "r": {}})
     world.run("old: 2x8", "r", **runs(500))
     world.run("new: 2x8", "r", **runs(500))
@@ -211,14 +203,14 @@ def borrowing() -> Running:
     [("owner: 1x8", []), ("owner: 2x8", ["x"])],
     ids=["free", "lent"],
 )
-def test_what_is_guaranteed_is_not_kept_for_who_would_borrow_it(text: str, evicted: list[str]):
+def test_guaranteed_quota_is_not_reserved_for_a_borrower(text: str, evicted: list[str]):
     world = borrowing()
     world.run(text, "q")
     assert "owner" in world.there()
     assert world.evicted == evicted
 
 
-def test_what_is_beyond_the_guaranteed_amount_heeds_the_place_that_is_kept():
+def test_use_beyond_the_guarantee_respects_the_reserved_place():
     world = Running.on(TWO, {"q": {"guaranteed": {"nvidia.com/gpu": 4}}, "r": {}})
     world.run("x: 1x8", "r", **runs(600))
     world.run("big: 2x8", "r", **runs(100))
@@ -246,7 +238,7 @@ def test_of_two_claims_that_of_the_deeper_queue_goes_first():
     assert world.there() == {"x", "own"}
 
 
-def test_who_passes_does_not_lose_the_place_while_others_leave_it():
+def test_a_passing_gang_keeps_the_place_while_others_leave():
     world = Running.on(TWO, {"q": {}, "r": {}})
     world.run("x: 1x8", "r", **runs(600))
     world.run("y: 1x8", "q", "low", **runs(600))
@@ -289,7 +281,7 @@ def test_nothing_is_kept_for_what_is_gone(gone: str):
     assert world.cluster.table.held.sum() == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 8), st.sampled_from([None, 50, 400, 5000])), max_size=8),
     st.lists(st.integers(100, 900), min_size=1, max_size=3),

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from tests.support.drawn import draw, places, pod
 from tests.support.waiting import eventually
 
+from lockstep.api.backoff import Backoff
 from lockstep.api.core import Pod
 from lockstep.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from lockstep.scheduler import binder as module
@@ -69,7 +70,7 @@ CASES = [
 
 @pytest.mark.parametrize(("what", "answers", "reads", "expected"), CASES, ids=[c[0] for c in CASES])
 async def test_outcome(what, answers, reads, expected, monkeypatch):
-    monkeypatch.setattr(module, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(module, "BACKOFF", Backoff(initial=0.01))
     cluster = draw(Cluster(), "s/l: a:8\n s/m: b:4")
     cluster.set_pod(pod("p", gpus=2))
     (placement,) = Decider(cluster).decide(0.0).placements
@@ -111,7 +112,7 @@ class Vanishing(Server):
 
 
 @pytest.mark.parametrize("successor", [[], [pod("p", gpus=2, uid="new")]], ids=["none", "another"])
-async def test_a_pod_that_goes_while_it_is_asked_about_holds_nothing(successor: list[Pod]) -> None:
+async def test_a_pod_that_goes_during_its_lookup_holds_nothing(successor: list[Pod]) -> None:
     cluster = draw(Cluster(), "s/l: a:8")
     cluster.set_pod(pod("p", gpus=2))
     (placement,) = Decider(cluster).decide(0.0).placements
@@ -144,7 +145,7 @@ class Slow(Server):
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["they are answered", "they take long"])
-async def test_other_work_waits_until_no_binding_does_or_they_take_long(
+async def test_other_work_waits_for_bindings_until_they_take_long(
     answered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CONCURRENCY", 1)

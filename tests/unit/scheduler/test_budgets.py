@@ -114,7 +114,7 @@ def test_it_is_counted_who_stands_where_time_is_played(spec: dict[str, Any], all
     assert world.cluster.budgets.allowed(asked) == allowed
 
 
-def test_of_two_moments_each_spends_what_is_left_of_the_budget_then():
+def test_each_of_two_moments_spends_the_budget_left_then():
     world = Running.on("s/l: a:8 b:8 c:8")
     world.run("y: 1x8")
     for name in ("x", "w"):

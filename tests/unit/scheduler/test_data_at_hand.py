@@ -8,7 +8,7 @@ import pytest
 from tests.support.drawn import gang, node, pod
 
 from lockstep.api.core import Pod
-from lockstep.api.dataset_cache import share_label
+from lockstep.api.dataset_cache import NO_CACHE, share_label
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.explain.diagnosis import explain
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -83,3 +83,9 @@ def test_what_a_user_prefers_counts_more() -> None:
     term = {"weight": 50, "preference": {"matchExpressions": [expression]}}
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
     assert place(cluster, reader("r", affinity=affinity)) == "b"
+
+
+@pytest.mark.parametrize("labels", [{}, {"fluid.io/dataset.images.sched": "required"}])
+def test_no_pod_goes_to_a_node_without_a_data_cache(labels: dict[str, str]) -> None:
+    assert place(cluster_of(a=NO_CACHE), reader("r", labels=labels)) == ""
+    assert place(cluster_of(a=NO_CACHE, b="0"), reader("r", labels=labels)) == "b"

@@ -41,7 +41,7 @@ def test_half_placed_gang_comes_before_more_important_ones():
 
 
 @pytest.mark.parametrize("in_the_way", [True, False])
-def test_half_placed_gang_gives_its_nodes_back_when_it_cannot_be_completed(in_the_way):
+def test_a_half_placed_gang_that_cannot_complete_frees_its_nodes(in_the_way):
     cluster = half_bound(TWO_LEAVES, bound={0: "b1"}, required="leaf")
     if in_the_way:
         cluster.set_pod(pod("other", gpus=8, on="b2", held="0,1,2,3,4,5,6,7"))
@@ -66,7 +66,7 @@ def test_a_way_found_in_time_is_taken_instead():
     assert decider.decide(100.0 + 2 * ROLLBACK.seconds).rollbacks == []
 
 
-def test_half_placed_gang_whose_other_pods_are_gone_gives_its_nodes_back():
+def test_a_half_placed_gang_without_other_pods_frees_its_nodes():
     cluster = half_bound(TWO_LEAVES, bound={0: "b1"})
     decider = Decider(cluster)
     cluster.remove_pod("default", "g-1")
@@ -129,7 +129,7 @@ def test_a_failed_binding_is_forgotten_and_decided_again():
     assert [a.member.name for a in again.assignments] == ["g-1"]
 
 
-def test_what_failed_is_looked_at_again_only_when_something_was_freed():
+def test_a_failed_gang_is_retried_only_when_resources_were_freed():
     cluster = draw(Cluster(), "s1/l1: a:8-8 b:8")
     add(cluster, draw_gang("g: 2x8"))
     decider = Decider(cluster)
@@ -153,7 +153,7 @@ def test_a_confirmed_assumption_frees_nothing_and_moves_nothing():
     assert decider.decide(0.0).placements == []
 
 
-def test_a_pod_of_another_scheduler_takes_room_and_is_not_ours_to_place():
+def test_a_pod_of_another_scheduler_uses_room_and_stays_unplaced():
     cluster = draw(Cluster(), "s1/l1: a:8")
     cluster.set_pod(pod("theirs", gpus=4, scheduler="default-scheduler", on="a"))
     cluster.set_pod(pod("waits", gpus=1, scheduler="default-scheduler"))
@@ -162,7 +162,7 @@ def test_a_pod_of_another_scheduler_takes_room_and_is_not_ours_to_place():
     assert (result.failed, places(cluster)) == ([KEY], {"theirs": "a"})
 
 
-def test_pods_of_a_scheduler_that_is_served_are_ours_to_place():
+def test_pods_of_a_served_scheduler_are_ours_to_place():
     cluster = draw(Cluster(("volcano",)), "s1/l1: a:8")
     cluster.set_pod(pod("waits", gpus=1, scheduler="volcano"))
     cluster.set_pod(pod("theirs", gpus=1, scheduler="default-scheduler"))
@@ -182,7 +182,7 @@ def test_priority_class_orders_gangs():
     assert decider.pending_queue.all() == [WorkloadKey("Gang", "default", "old")]
 
 
-def test_devices_held_by_unknown_pods_on_a_new_node_are_not_given_out():
+def test_devices_of_unknown_pods_on_new_nodes_are_not_free():
     cluster = Cluster()
     cluster.set_pod(pod("early", gpus=2, on="late", held="0,1"))
     cluster.set_pod(pod("next", gpus=2))

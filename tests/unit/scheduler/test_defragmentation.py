@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from tests.support.defragmented import (
+    LATER,
+    RESTART,
+    THREE,
+    There,
+    ask,
+    key,
+    proposed,
+    standing,
+    steps,
+)
 from tests.support.running import Running
 
 from lockstep.api.core import PodDisruptionBudget
-from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.defrag.defragmenter import RETURN_SECONDS, Look
+from lockstep.scheduler.core.defrag.defragmenter import RETURN_SECONDS
 from lockstep.scheduler.core.defrag.planner import MovePlan
-from lockstep.scheduler.core.model.workload import WorkloadKey
-
-SAVED = "lockstep.dev/checkpoint"
-ASKED = "lockstep.dev/defragment"
-THREE = "s/x: a:8 b:8 c:8"
-RESTART = 120
-LATER = 1_001_000.0
-There = dict[str, tuple[str, int | None]]
-"""By drawing of a gang: its nodes, and how many seconds ago it saved its work, None for never."""
-
-
-def key(name: str) -> WorkloadKey:
-    return WorkloadKey("Gang", "default", name)
-
-
-def standing(drawing: str, there: There, queues: dict[str, Any] | None = None) -> Running:
-    """Return a cluster in which gangs stand on just these nodes."""
-    world = Running.on(drawing, queues)
-    for whole, (nodes, saved) in there.items():
-        text, _, rest = whole.partition(" in ")
-        queue, _, priority = rest.partition(" ")
-        when = {} if saved is None else {SAVED: show(LATER - saved)}
-        name = world.submit(text, queue or "default", priority, annotations=when)
-        world.stand(name, nodes.split())
-    world.settle()
-    world.now = LATER
-    return world
-
-
-def proposed(world: Running, name: str) -> MovePlan | str:
-    """Return what the scheduler would propose for a gang that waits."""
-    workload = world.cluster.workloads[key(name)]
-    problem = world.decider.problem(workload)
-    assert problem is not None
-    return world.decider.defragmenter.propose(Look(workload, problem, world.now))
-
-
-def pods_moved(drawing: str, there: There, waits: str) -> dict[str, int]:
-    """Of how many pods of which gangs it is proposed that they move."""
-    world = standing(drawing, there)
-    plan = proposed(world, world.submit(waits))
-    moves = () if isinstance(plan, str) else plan.moves
-    return {m.mover.key.name: len(m.mover.members) for m in moves}
-
 
 CASES: dict[str, tuple[str, There, str, str]] = {
     # name: cluster, what runs, who waits, who moves (empty: nobody may or has to)
@@ -135,7 +99,7 @@ def test_the_cheapest_move_that_can(case: tuple[str, There, str, str]) -> None:
     assert (world.cluster.table.free == before).all(), "a proposal changes nothing"
 
 
-def test_the_price_is_the_work_since_the_last_save_and_a_restart() -> None:
+def test_the_price_is_the_unsaved_work_and_a_restart() -> None:
     world = standing(THREE, {"x: 2x2": ("a b", 40), "y: 1x2": ("c", 70)})
     plan = proposed(world, world.submit("w: 2x8"))
     assert isinstance(plan, MovePlan)
@@ -144,7 +108,7 @@ def test_the_price_is_the_work_since_the_last_save_and_a_restart() -> None:
     assert plan.price == sum(gone.values())
 
 
-def test_a_gang_that_promises_to_save_its_work_may_move_at_the_price_of_what_it_promises() -> None:
+def test_a_gang_that_promises_saving_moves_at_the_promised_price() -> None:
     world = standing(THREE, {"y: 1x4": ("b", 700), "z: 1x4": ("c", 800)})
     name = world.submit("x: 1x4", checkpoint={"interval": "10m"})
     world.stand(name, ["a"])
@@ -153,11 +117,6 @@ def test_a_gang_that_promises_to_save_its_work_may_move_at_the_price_of_what_it_
     assert isinstance(plan, MovePlan)
     assert [move.mover.key.name for move in plan.moves] == ["x"]
     assert plan.price == (600 + RESTART) * 4
-
-
-def ask(world: Running, name: str, request: str) -> None:
-    """Ask on a gang that others move for it."""
-    world.annotate(name, {ASKED: request})
 
 
 def test_asked_for_it_is_carried_out_and_everybody_stands() -> None:
@@ -269,11 +228,6 @@ def on_the_way() -> Running:
     return world
 
 
-def steps(world: Running) -> tuple[str, list[str]]:
-    shown = world.cluster.defragmentations[key("w")]
-    return shown.phase, [move.phase for move in shown.moves]
-
-
 def test_nobody_else_gets_the_places_that_are_kept() -> None:
     world = on_the_way()
     world.run("u: 1x4")
@@ -286,7 +240,7 @@ def test_nobody_else_gets_the_places_that_are_kept() -> None:
     assert steps(world) == ("Done", ["Standing"])
 
 
-def test_one_whose_new_place_is_lost_on_the_way_is_back_in_line_and_says_so() -> None:
+def test_a_mover_that_lost_its_place_queues_and_says_so() -> None:
     world = on_the_way()
     world.cluster.remove_node("c")
     world.renew("x-0")
@@ -298,7 +252,7 @@ def test_one_whose_new_place_is_lost_on_the_way_is_back_in_line_and_says_so() ->
     assert world.why("x")[0] == "NotEnoughRoom"
 
 
-def test_the_place_of_one_whose_pods_nobody_makes_again_is_given_up_in_time() -> None:
+def test_a_place_of_pods_that_never_return_is_given_up() -> None:
     world = on_the_way()
     world.cluster.remove_pod("default", "x-0")
     world.settle()
@@ -325,7 +279,7 @@ def test_one_that_finds_a_place_before_anybody_went_moves_nobody() -> None:
     assert world.there() == set("wxz")
 
 
-def test_the_more_important_does_not_take_over_the_place_of_one_that_moves() -> None:
+def test_a_more_important_gang_does_not_take_a_movers_place() -> None:
     world = on_the_way()
     world.run("t: 1x4", priority="high")
     others = world.evicted[1:]

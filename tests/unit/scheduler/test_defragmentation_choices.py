@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.scheduler.test_defragmentation import (
+from tests.support.defragmentation_scene import Scene
+from tests.support.defragmented import (
     RESTART,
     SAVED,
     THREE,
@@ -19,15 +20,15 @@ from tests.unit.scheduler.test_defragmentation import (
     proposed,
     standing,
 )
-from tests.unit.scheduler.test_defragmentation_properties import Scene
 
 from lockstep.api.core import PodDisruptionBudget
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.defrag import planner as planning
 from lockstep.scheduler.core.defrag.candidates import MoveCandidate
-from lockstep.scheduler.core.defrag.planner import MovePlan, cheapest_first
+from lockstep.scheduler.core.defrag.planner import MovePlan
 from lockstep.scheduler.core.model.workload import Workload
+from lockstep.scheduler.core.util.cheapest_first import cheapest_first
 
 FIVE = "s/x: a:8 b:8 c:8 d:8 e:8"
 HELD: There = {"v: 1x4": ("d", None), "u: 1x4": ("e", None)}
@@ -67,7 +68,7 @@ def test_how_many_pods_of_whom_move(case: tuple[str, There, str, dict[str, int]]
     assert pods_moved(drawing, there, waits) == moved
 
 
-def test_a_mixed_plan_costs_the_work_of_the_one_and_a_pause_of_the_other() -> None:
+def test_a_mixed_plan_costs_ones_work_and_the_others_pause() -> None:
     world = standing(FIVE, MIXED)
     plan = proposed(world, world.submit("w: 2x8"))
     assert isinstance(plan, MovePlan)
@@ -228,7 +229,7 @@ def _packs(free: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
     )
 
 
-def test_the_plan_is_the_cheapest_of_all_as_far_as_tries_go(
+def test_the_plan_is_the_cheapest_of_all_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of thirty clusters, with as many tries as there are choices."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.running import Running
-from tests.unit.scheduler.test_defragmentation import (
+from tests.support.defragmentation_scene import new_leader, statuses
+from tests.support.defragmented import (
     RESTART,
     SAVED,
     THREE,
@@ -16,7 +16,7 @@ from tests.unit.scheduler.test_defragmentation import (
     standing,
     steps,
 )
-from tests.unit.scheduler.test_defragmentation_properties import new_leader, statuses
+from tests.support.running import Running
 
 from lockstep.api.timestamp import show
 from lockstep.scheduler.core.defrag.planner import MovePlan
@@ -87,7 +87,7 @@ def test_the_price_is_a_restart_of_the_whole_gang_once() -> None:
     assert plan.price == RESTART * 6
 
 
-def test_a_gang_of_ranks_moves_as_a_whole_or_not_at_all() -> None:
+def test_a_gang_of_ranks_moves_whole_or_not_at_all() -> None:
     world = standing(THREE, FULL)
     name = world.submit("y: 1..2x4", parallelism={"data": 2}, annotations={SAVED: show(world.now)})
     world.stand(name, ["b", "c"])
@@ -139,7 +139,7 @@ def test_the_others_stay_while_it_moves(leaders: int) -> None:
     assert not len(world.cluster.nominations)
 
 
-def test_a_leader_that_finds_all_in_place_looks_again_by_itself() -> None:
+def test_a_leader_that_finds_all_in_place_looks_again() -> None:
     world = moving()
     world.cluster.remove_pod("default", "y-1")
     world.settle()
@@ -154,7 +154,7 @@ def test_a_leader_that_finds_all_in_place_looks_again_by_itself() -> None:
     assert steps(world) == ("Done", ["Standing"])
 
 
-def test_one_whose_new_place_is_lost_is_back_in_line_and_the_gang_goes_on() -> None:
+def test_a_mover_that_lost_its_place_queues_while_gangs_continue() -> None:
     world = moving()
     world.cluster.remove_node("a")
     world.renew("y-1")
@@ -168,7 +168,7 @@ def test_one_whose_new_place_is_lost_is_back_in_line_and_the_gang_goes_on() -> N
     assert WorkloadKey("Gang", "default", "y") in world.decider.pending_queue
 
 
-def test_one_that_is_back_early_waits_for_the_place_that_is_kept_for_it() -> None:
+def test_an_early_returner_waits_for_its_reserved_place() -> None:
     leaves = "s/x: a:8 b:8\n s/y: c:8"
     there: There = {
         "y: 1..2x4 leaf": ("a b", None),

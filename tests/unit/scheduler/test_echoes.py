@@ -33,7 +33,7 @@ def echo(name: str, gpu: str, **more: Any) -> Pod:
     return pod(name, **{"gpus": 1, "gang": "g", "on": "a", "held": gpu, **more})
 
 
-def test_nothing_follows_from_echoes_but_from_the_last_which_makes_the_gang_whole() -> None:
+def test_only_the_echo_that_completes_the_gang_has_consequences() -> None:
     cluster, held = placed()
     freed, workload = cluster.freed, cluster.workloads[GANG]
     pod_groups = workload.pod_groups
@@ -64,7 +64,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
-def test_an_echo_that_says_more_is_taken_in_as_what_it_is(change: dict[str, Any]) -> None:
+def test_an_echo_with_further_changes_is_applied_in_full(change: dict[str, Any]) -> None:
     cluster, held = placed()
     said = [echo("g-0", held["g-0"], **change), echo("g-1", held["g-1"])]
     assert cluster.set_pod(said[0])
@@ -84,7 +84,7 @@ def test_an_echo_that_says_more_is_taken_in_as_what_it_is(change: dict[str, Any]
     ]
 
 
-def test_a_status_of_the_gang_changes_nothing_that_was_derived_from_its_wishes() -> None:
+def test_a_gangs_status_changes_nothing_derived_from_its_wishes() -> None:
     cluster, _ = placed()
     workload = cluster.workloads[GANG]
     pod_groups = workload.pod_groups
@@ -95,7 +95,7 @@ def test_a_status_of_the_gang_changes_nothing_that_was_derived_from_its_wishes()
     assert workload.pod_groups[0].group.minimum == 1
 
 
-def test_a_pod_of_its_own_is_done_with_once_its_node_is_shown() -> None:
+def test_a_single_pod_is_finished_once_its_node_is_shown() -> None:
     cluster = draw(Cluster(), "s/l: a:8")
     cluster.set_pod(pod("p", gpus=8))
     decider = Decider(cluster)

@@ -85,7 +85,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.001)
 
 
-async def test_it_is_written_where_who_stands_and_who_goes_before_anybody_goes():
+async def test_who_stands_and_who_goes_is_written_before_any_eviction():
     server, (cluster, eviction) = Server(), world()
     await carried_out(server, cluster, eviction)
     assert server.order[:2] == ["Pod vip", "Gang low"]
@@ -99,7 +99,7 @@ async def test_it_is_written_where_who_stands_and_who_goes_before_anybody_goes()
 
 
 @pytest.mark.parametrize("moot", [False, True])
-async def test_whose_place_it_was_shows_it_until_that_is_written_or_moot(moot):
+async def test_the_former_holder_shows_the_place_until_it_is_moot(moot):
     server, (cluster, eviction) = Server(*[DOWN] * 5000), world()
     cluster.nominations.get(VIP).instead_of = (LOW,)
     cluster.touched.clear()
@@ -166,7 +166,7 @@ class Contested(Server):
 
 
 @pytest.mark.parametrize("kind", ["Pod vip", "Gang low"])
-async def test_what_conflicts_is_tried_again_as_soon_as_the_newer_version_is_known(
+async def test_a_conflict_is_retried_when_the_newer_version_is_known(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "RETRY_SECONDS", 1e9)
@@ -194,7 +194,7 @@ def version_of(cluster: Cluster, version: str) -> None:
     cluster.set_gang(replace(gang, metadata=replace(gang.metadata, resource_version=version)))
 
 
-async def test_what_somebody_has_written_over_is_written_again_on_what_is_there_then():
+async def test_an_overwritten_status_is_written_again_on_the_newer_one():
     server, (cluster, eviction) = Server(None, *[TAKEN] * 5000), world()
     cluster.pods["default", "vip"].version = 3
     version_of(cluster, "7")
@@ -212,7 +212,7 @@ async def test_what_somebody_has_written_over_is_written_again_on_what_is_there_
 
 
 @pytest.mark.parametrize(("told", "ended"), [(False, 0), (True, 2)])
-async def test_for_a_place_that_is_given_up_only_gangs_end_that_have_been_told(told, ended):
+async def test_only_notified_gangs_end_for_a_place_given_up(told, ended):
     failures = [None, *([None] if told else []), *[DOWN] * 20]
     server, (cluster, eviction) = Server(*failures), world()
     carrying = asyncio.create_task(carried_out(server, cluster, eviction))
@@ -222,7 +222,7 @@ async def test_for_a_place_that_is_given_up_only_gangs_end_that_have_been_told(t
     assert sum(what.startswith("delete") for what in server.order) == ended
 
 
-async def test_a_new_leader_ends_the_rest_of_a_gang_that_was_told():
+async def test_a_new_leader_ends_the_rest_of_a_notified_gang():
     server, (cluster, eviction) = Server(), world()
     told = {member.name: member.uid for member in eviction.victims}
     gone, left = eviction.victims

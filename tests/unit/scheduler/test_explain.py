@@ -156,8 +156,8 @@ REMEDIES = [
         "the use of the nodes tainted maintenance:NoSchedule or "
         "fewer or smaller pods, or more nodes in the cluster",
     ),
-    ("s1/l1: a:4", ["g: 1x8"], "pods that ask for less each, or larger nodes"),
-    ("", ["g: 1x8"], "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some"),
+    ("s1/l1: a:4", ["g: 1x8"], BY_REASON["TooLargeForNodes"]),
+    ("", ["g: 1x8"], BY_REASON["NoNodes"]),
 ]
 
 
@@ -232,7 +232,7 @@ def test_pods_in_no_group_are_named():
     assert "1 pod of the gang in none of its groups (g-lost)" in verdict.message
 
 
-def test_a_selector_that_cannot_be_read_is_named_and_stops_nobody_else():
+def test_an_unreadable_selector_is_named_and_stops_no_other_gang():
     cluster = draw(Cluster(), TWO_SPINES)
     bad = {"matchExpressions": [{"key": "role", "operator": "In", "values": []}]}
     cluster.set_gang(gang("bad", groups=[{"name": "worker", "min": 1, "selector": bad}]))
@@ -279,7 +279,7 @@ def test_members_that_stand_apart_already_are_named():
     assert "s1 and s2" in verdict.message
 
 
-def test_a_member_to_be_replaced_is_told_where_its_gang_stands():
+def test_a_replaced_member_learns_where_its_gang_stands():
     cluster = draw(Cluster(), "s1/l1: a1:8 a2:8-8\n s1/l2: b1:8")
     cluster.set_gang(gang("g", minMember=2, topology={"required": "leaf"}))
     cluster.set_pod(pod("g-0", gpus=8, gang="g", on="a1", held="0,1,2,3,4,5,6,7"))
@@ -292,9 +292,7 @@ def test_a_member_to_be_replaced_is_told_where_its_gang_stands():
 
 
 @pytest.mark.parametrize(("tier", "starts"), [("leaf", False), ("spine", False), (None, True)])
-def test_the_tier_of_a_group_is_named_and_that_it_would_start_without(
-    tier: str | None, starts: bool
-):
+def test_a_groups_tier_is_named_with_its_start_without_it(tier: str | None, starts: bool):
     cluster = draw(Cluster(), "s1/l1: a:8 a2:8-8\n s2/l1: b:8 b2:8-8\n s2/l2: c:4")
     wish = {"topology": {"required": tier}} if tier else {}
     cluster.set_gang(gang("g", groups=[{"name": "x", "min": 2, **wish}, {"name": "y", "min": 1}]))
@@ -362,7 +360,7 @@ def test_adding_what_is_short_lets_the_gang_start():
     assert len(decider.decide(1.0).placements) == 1
 
 
-def test_a_held_gang_waits_and_says_why_and_one_that_runs_goes_on():
+def test_a_held_gang_states_why_and_a_running_one_continues():
     cluster = draw(Cluster(), TWO_SPINES)
     cluster.set_gang(gang("g", minMember=1, held="budget: it is spent"))
     cluster.set_pod(pod("g-0", gpus=8, gang="g"))
@@ -374,3 +372,15 @@ def test_a_held_gang_waits_and_says_why_and_one_that_runs_goes_on():
     assert len(decider.decide(1.0).placements) == 1
     cluster.set_gang(gang("g", minMember=1, held="budget: it is spent"))
     assert not decider.decide(2.0).evictions
+
+
+@pytest.mark.parametrize("text", BY_REASON.values(), ids=BY_REASON)
+def test_what_a_reason_calls_for_is_a_whole_sentence(text: str) -> None:
+    verb = text.split(maxsplit=1)[0]
+    assert verb in {"Add", "Ask", "Change", "Create", "Delete", "Drop", "Label"} | {
+        "Remove",
+        "Require",
+        "Write",
+    }
+    assert text.endswith(".")
+    assert text.count("`") % 2 == 0

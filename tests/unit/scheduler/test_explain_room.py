@@ -33,7 +33,7 @@ HALF = {"lockstep.dev/gpu-compute": 50}
         pytest.param({"cpu": 90}, "6 CPUs", id="CPUs alone"),
     ],
 )
-def test_who_holds_shares_is_told_by_the_cards_that_are_shared(wanted, said):
+def test_share_holders_are_named_by_their_shared_cards(wanted, said):
     cluster = Cluster()
     cluster.set_node(node("a", gpus=4, devices=[{"index": n, "memory": 1000} for n in range(4)]))
     for number, card in enumerate((0, 0, 1)):
@@ -49,7 +49,7 @@ def test_who_holds_shares_is_told_by_the_cards_that_are_shared(wanted, said):
 
 
 @pytest.mark.parametrize(("free", "helps"), [(1, True), (0, False)])
-def test_others_that_end_make_no_room_where_only_its_own_members_stand(free, helps):
+def test_ending_others_helps_nothing_where_only_own_members_stand(free, helps):
     cluster = draw(Cluster(), f"s1/l1: a:{2 + free}")
     cluster.set_gang(gang("g", groups=[{"name": "w", "min": 2, "desired": 3}]))
     there = {"gang": "g", "group": "w", "on": "a", "phase": "Running"}
@@ -75,7 +75,7 @@ def test_of_what_is_short_nothing_is_told_that_is_not():
     )
 
 
-def test_members_that_are_only_wanted_are_not_among_those_that_are_needed():
+def test_wanted_members_are_not_counted_as_needed():
     cluster = draw(Cluster(), "s1/l1: a:8-4 b:8-4")
     add(cluster, draw_gang("g: head=1..3xcpu4 + worker=1x8"))
     (key,) = Decider(cluster).decide(0.0).failed
@@ -83,7 +83,7 @@ def test_members_that_are_only_wanted_are_not_among_those_that_are_needed():
     assert "needs 1 pod x 4 CPUs and 1 pod x 8 GPUs; the cluster has room for 1 of 2 now" in message
 
 
-def test_room_kept_for_others_is_told_apart_from_what_is_in_use():
+def test_reserved_room_is_told_apart_from_room_in_use():
     cluster = draw(Cluster(), "s1/l1: a:8 b:8")
     runtime = {"annotations": {"lockstep.dev/runtime": "3600"}}
     cluster.set_pod(pod("r", gpus=8, on="a", phase="Running", **runtime))

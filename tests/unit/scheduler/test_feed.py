@@ -7,7 +7,7 @@ import pytest
 from lockstep.api.core import NODES, PODS
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.event_handlers import EventHandlers
 
 

@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from tests.support.running import Running
 from tests.support.waiting import eventually
 
+from lockstep.api.names import RUNTIME_ANNOTATION
 from lockstep.scheduler import forecaster as module
 from lockstep.scheduler.core.model.decisions import Estimate
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.forecaster import Forecaster
 
 KNOWN = "gang x has no expected run time"
-Y = WorkloadKey("Gang", "default", "y")
+X, Y = (WorkloadKey("Gang", "default", name) for name in "xy")
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +89,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(
-    world: Running, forked: list[int]
-):
+async def test_findings_come_back_and_the_state_stays_unchanged(world: Running, forked: list[int]):
     before = world.places("x")
     async with Looking(world) as looking:
         await looking.see()
@@ -99,7 +98,19 @@ async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(
     assert forked and all(gone(pid) for pid in forked)
 
 
-async def test_one_that_took_its_name_meanwhile_is_not_told_what_was_found_of_it(
+async def test_no_estimate_stays_in_the_past(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "LATE", 0.01)
+    running = Running.on("s/l: a:8 b:8")
+    running.run("x: 2x8")
+    running.run("y: 1x8")
+    lasts = time.time() + 3.0 - running.cluster.workloads[X].bound[0].since
+    running.annotate("x", {RUNTIME_ANNOTATION: str(lasts)})
+    async with Looking(running) as looking:
+        await looking.see()
+        await eventually(lambda: looking.why == "gang x runs longer than expected")
+
+
+async def test_a_namesake_does_not_get_another_gangs_findings(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):
     real, gang = os.fork, world.gangs["y"].gang
@@ -120,7 +131,7 @@ async def test_one_that_took_its_name_meanwhile_is_not_told_what_was_found_of_it
         await eventually(lambda: looking.why == KNOWN)
 
 
-async def test_one_that_has_gone_since_the_last_decision_is_left_out(world: Running):
+async def test_a_gang_gone_since_the_last_decision_is_left_out(world: Running):
     drawn = world.gangs["y"]
     world.cluster.remove_gang("default", "y")
     for pod in drawn.pods:
@@ -168,7 +179,7 @@ async def test_one_that_dies_is_told_and_the_next_is_taken(
         await eventually(lambda: looking.why == KNOWN)
 
 
-async def test_one_that_dies_while_it_tells_leaves_what_it_has_told(
+async def test_a_forecaster_that_dies_while_reporting_leaves_its_reports(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):
     world.run("z: 1x8")
@@ -184,7 +195,7 @@ async def test_one_that_dies_while_it_tells_leaves_what_it_has_told(
         assert "it was killed" in looking.looks[0][Y].why
 
 
-async def test_who_is_too_far_back_is_told_how_far_it_was_looked(
+async def test_a_gang_too_far_back_learns_how_far_was_looked(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "LONGEST_LOOK", -1.0)
@@ -213,7 +224,7 @@ async def test_decisions_without_end_are_told_and_not_fatal(monkeypatch: pytest.
         assert "after 1 rounds of decisions at" in one.why
 
 
-async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(
+async def test_a_stuck_forecaster_is_ended_and_the_next_one_taken(
     world: Running, monkeypatch: pytest.MonkeyPatch, forked: list[int]
 ):
     async with Looking(world) as looking:

@@ -40,7 +40,7 @@ sizes = st.dictionaries(st.integers(1, 1000), st.integers(1, 50), max_size=8)
 
 @settings(deadline=None)
 @given(sizes)
-def test_more_left_is_never_worth_less_and_never_more_than_a_card(rates: dict[int, int]) -> None:
+def test_more_left_is_never_worth_less_nor_above_a_card(rates: dict[int, int]) -> None:
     worth = worth_of_rest({size: float(rate) for size, rate in rates.items()})
     assert (np.diff(worth) >= -1e-6).all()
     assert worth[0] == pytest.approx(0)
@@ -49,7 +49,7 @@ def test_more_left_is_never_worth_less_and_never_more_than_a_card(rates: dict[in
 
 @settings(deadline=None)
 @given(sizes, st.integers(0, 1000), st.integers(0, 1000))
-def test_two_rests_are_together_worth_no_more_than_one_of_both(
+def test_two_rests_are_together_worth_at_most_both_at_once(
     rates: dict[int, int], one: int, other: int
 ) -> None:
     worth = worth_of_rest({size: float(rate) for size, rate in rates.items()})
@@ -58,7 +58,7 @@ def test_two_rests_are_together_worth_no_more_than_one_of_both(
         assert worth[one] + worth[other] <= worth[one + other] + 1e-6
 
 
-def test_stranding_falls_with_what_is_left_and_goes_from_everything_to_nothing() -> None:
+def test_stranding_falls_from_everything_to_nothing_as_more_is_left() -> None:
     shortage = Shortage(PerGpu(10_000.0, 4_000.0))
     left = np.array([-200_000, 0, 20_000, 40_000, 60_000, 200_000])
     lost = shortage.stranded(np.full(6, 4000), left)
@@ -178,7 +178,7 @@ def test_the_node_that_is_taken(
     assert best(nodes, usual, request_)[0] == row
 
 
-def test_a_model_that_more_demand_falls_on_is_dearer_and_equals_cost_the_same() -> None:
+def test_a_model_in_demand_costs_more_and_equals_cost_alike() -> None:
     nodes = nodes_of(RARE, PLENTY, PLENTY)
     foresight = Foresight(nodes, Demand({whole(1, 1, "RARE"): 1.0, whole(): 1.0}))
     rare, plenty = foresight.price
@@ -187,7 +187,7 @@ def test_a_model_that_more_demand_falls_on_is_dearer_and_equals_cost_the_same() 
     assert plain.price == pytest.approx([1.0, 1.0])
 
 
-def test_the_last_nodes_for_several_cards_are_left_though_no_gpu_was_given_out_since() -> None:
+def test_the_last_nodes_for_several_cards_are_left_without_grants() -> None:
     big, poor = NodeOffer(128_000, 1000, 8, "A"), NodeOffer(24_000, 1000, 2, "A")
     nodes = nodes_of(*10 * [big], *4 * [poor])
     foresight = Foresight(nodes, Demand({whole(8, 120_000): 1.0, whole(1, 10_000): 20.0}))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.backfilled import at_most, runs
 from tests.support.drawn import queue
+from tests.support.examples import examples
 from tests.support.running import Running
-from tests.unit.scheduler.test_backfill import at_most, runs
 
 from lockstep.scheduler.core.reservations.quota_releases import QuotaReleases
 
@@ -43,9 +44,9 @@ def happen(world: Running, number: int, what: str, one: int, seconds: float | No
         world._leave(world.gangs[name].pods[0].metadata.name)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(EVENTS)
-def test_what_is_kept_by_what_has_moved_is_what_it_would_be_anew(events):
+def test_reservations_kept_by_changes_equal_those_made_anew(events):
     world = Running.on("s/l: " + " ".join(f"{name}:8" for name in "abcdefghijklmn"), QUEUES)
     kept = QuotaReleases(world.cluster)
     sums = {name: kept_sums(kept, world, name) for name in QUEUES}

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.brute_devices import Gpu, Machine, Nic, Wants, fit
 from tests.support.drawn import gang, node, pod
+from tests.support.examples import examples
 
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.resources.alignment import DeviceAsk
@@ -70,7 +71,7 @@ def left(machine: Machine) -> Left:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(machines(), MIXES)
 def test_a_node_holds_a_mix_when_there_is_any_way(machine, mix):
     kinds, counts = tuple(kind(one) for one, _ in mix), [count for _, count in mix]
@@ -83,7 +84,7 @@ def test_a_node_holds_a_mix_when_there_is_any_way(machine, mix):
 
 
 @given(machines(), st.permutations(range(5)), st.permutations(range(3)), st.booleans())
-def test_states_that_differ_in_names_alone_lead_to_the_same_answer(machine, order, roots, swapped):
+def test_states_that_differ_only_in_names_get_the_same_answer(machine, order, roots, swapped):
     """Relabelled sockets, domains and roots: whatever is known of one holds for the other."""
     flip = (1, 0) if swapped else (0, 1)
     gpus = [g._replace(numa=flip[g.numa], root=roots[g.root]) for g in machine.gpus]
@@ -117,7 +118,7 @@ def test_equal_positions_are_one_state():
     assert len(states) == 1
 
 
-def test_a_search_without_an_end_in_sight_says_that_it_does_not_know():
+def test_an_endless_search_says_that_it_does_not_know():
     """A card holds one share each: 18 are asked for, which no way gives, but there are many."""
     cards = [OpenCard(0, 0, i % 7, True, 100 - i, 0, i) for i in range(16)]
     nics = [OpenNic(0, i % 7, i) for i in range(14)]
@@ -250,13 +251,13 @@ PICKY = st.tuples(
 ).map(lambda one: Wants(*one[:3], cpu=one[3]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(machines(gpus=5, nics=3).map(unused), min_size=1, max_size=1),
     st.tuples(EASY, st.just(1)),
     st.lists(st.tuples(PICKY, st.integers(1, 2)), min_size=1, max_size=2),
 )
-def test_a_gang_of_several_kinds_is_placed_when_there_is_any_way(nodes, easy, others):
+def test_a_mixed_gang_is_placed_when_any_way_exists(nodes, easy, others):
     mix = [(one, count) for one, count in (easy, *others) if one.gpus or one.nics or one.cpu]
     pods = tuple(one for one, count in mix for _ in range(count))
     there = {f"n{i}": machine for i, machine in enumerate(nodes)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.support.drawn import node
-from tests.unit.scheduler.test_shares import CARDS, cluster_of, decide, share
+from tests.support.share_clusters import CARDS, cluster_of, decide, share
 
 from lockstep.api.core import Pod
 from lockstep.api.names import GPU_CLASS_ANNOTATION, GPU_ISOLATION_ANNOTATION, GPU_MODE_LABEL
@@ -56,7 +56,7 @@ def test_shares_on_a_card_are_held_alike(mechanisms, wanted):
     assert on_cards(one_node(), *pods) == wanted
 
 
-def test_a_share_waits_where_all_cards_are_held_otherwise_and_says_so():
+def test_a_share_waits_with_a_reason_behind_cards_held_otherwise():
     cluster = one_node(1)
     assert on_cards(cluster, kind("first", 20)) == [0]
     cluster.set_pod(kind("late", 20, by="mps"))

@@ -46,7 +46,7 @@ def test_same_task_same_layout(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_units_that_stand_stay_and_the_others_keep_to_their_kind(seed):
+def test_placed_units_stay_and_others_keep_to_their_kind(seed):
     task = random_task(seed)
     kind = np.arange(task.talk.units) % 2
     slots = replace(task.slots, kind=np.full(len(task.slots.kind), 2))

@@ -41,7 +41,7 @@ def test_lost_work(
     assert checkpointed(workload) == any(one is not None for one in (promised, annotated, shown))
 
 
-def test_a_pod_on_its_own_saves_nothing_that_anybody_knows_of() -> None:
+def test_a_single_pod_saves_no_work_the_scheduler_knows_of() -> None:
     world = Running.on("s/x: a:8")
     world.submit("g: 1x8")
     world.cluster.remove_gang("default", "g")

@@ -92,7 +92,7 @@ ARRIVALS = st.lists(
 
 @settings(deadline=None)
 @given(ARRIVALS)
-def test_a_scheduler_that_starts_again_knows_what_the_last_one_knew(arrivals) -> None:
+def test_a_restarted_scheduler_knows_what_the_last_one_knew(arrivals) -> None:
     before, there = with_queues("default", "q"), []
     for number, (kind, day, name, stays) in enumerate(arrivals):
         one = ask(f"p{number}", kind, f"2026-11-{day:02}", name)
@@ -110,7 +110,7 @@ def test_a_scheduler_that_starts_again_knows_what_the_last_one_knew(arrivals) ->
 
 @settings(deadline=None)
 @given(ARRIVALS)
-def test_what_is_written_seldom_is_never_far_from_what_is_known(arrivals) -> None:
+def test_a_rarely_written_history_stays_close_to_the_known_one(arrivals) -> None:
     cluster, status = with_queues("default"), QueueStatus()
     for number, (kind, day, _, _) in enumerate(arrivals):
         come_and_go(cluster, [ask(f"p{number}", kind, f"2026-11-{day:02}")])
@@ -170,7 +170,7 @@ def test_what_is_shown_reads_as_what_was_asked() -> None:
     }
 
 
-def test_a_pod_is_kept_once_when_it_is_gone_and_by_its_own_queue() -> None:
+def test_a_gone_pod_is_kept_once_and_by_its_queue() -> None:
     cluster = with_queues("default", "q")
     one = ask("p", "half", queue="q")
     for _ in range(3):
@@ -188,7 +188,7 @@ def test_a_pod_is_kept_once_when_it_is_gone_and_by_its_own_queue() -> None:
     assert shown(cluster, "default").status.usual == usual
 
 
-def test_without_a_queue_of_its_own_or_a_default_one_nothing_is_kept_until_there_is() -> None:
+def test_use_without_any_queue_is_kept_once_there_is_one() -> None:
     cluster = with_queues("q")
     come_and_go(cluster, [ask("p", "half")])
     assert shown(cluster, "q").status.usual is None
@@ -259,7 +259,7 @@ def test_days_out_of_all_bounds_stop_nobody(day: str) -> None:
     assert written.day == "2026-11-01"
 
 
-def test_a_day_that_is_yet_to_come_does_not_outweigh_what_comes() -> None:
+def test_a_day_in_the_future_does_not_outweigh_later_days() -> None:
     usual = convert({"day": "9999-12-31", "asked": [GOOD]}, Usual)
     cluster = Cluster()
     cluster.set_pod(ask("before", "half"))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod
+from tests.support.examples import examples
 
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -102,9 +103,9 @@ NODES = st.lists(
 ASKS = st.lists(st.one_of(ONE, ONE, SEVERAL, WHOLE), min_size=1, max_size=5)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(NODES, ASKS, st.sampled_from([None, "Binpack", "Spread"]))
-def test_a_gang_of_mixed_shares_is_placed_exactly_when_brute_force_finds_a_way(
+def test_mixed_shares_are_placed_exactly_when_brute_force_places_them(
     nodes: list[list[int]], asks: list[Ask], strategy: str | None
 ) -> None:
     cluster = cluster_of(nodes, asks, strategy)

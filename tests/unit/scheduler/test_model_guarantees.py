@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import node
+from tests.support.examples import examples
 from tests.support.running import PRIORITIES, Running
 
 from lockstep.scheduler.core.model.workload import WorkloadKey
@@ -105,7 +106,7 @@ def test_what_claims_a_model_starts_before_whom_it_would_evict(others: dict[str,
     assert (world.evicted, world.there()) == ([], {"new"})
 
 
-def test_a_place_on_a_model_is_not_taken_over_by_who_would_be_beyond_its_guarantee() -> None:
+def test_a_models_place_passes_to_no_gang_beyond_its_guarantee() -> None:
     world = world_of("AB", 8, q=stated(A=8), r={})
     world.graceful = True
     world.run("x: 2x8", "r", "low")
@@ -121,7 +122,7 @@ def runs(seconds: int) -> dict[str, Any]:
     return {"annotations": {"lockstep.dev/runtime": str(seconds)}}
 
 
-def test_what_is_guaranteed_of_a_model_is_not_kept_for_who_would_borrow_it() -> None:
+def test_a_models_guarantee_is_not_reserved_for_a_borrower() -> None:
     world = world_of("AB", 8, q=stated(A=8), r={})
     world.run("x: 1x8", "r", **runs(600))
     world.run("big: 2x8", "r", **runs(100))
@@ -198,7 +199,7 @@ def due(world: Running, sizes: Sequence[int]) -> bool:
     return any(stands(seats) for seats in product(range(len(models)), repeat=len(sizes)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.sampled_from("ABC"), min_size=1, max_size=4),
     st.tuples(MIXES, MIXES),
@@ -208,9 +209,7 @@ def due(world: Running, sizes: Sequence[int]) -> bool:
 # The first of r goes for the new one, comes back to the GPUs of B that r is guaranteed, and what is
 # left is too scattered for the new one.
 @example(["A", "B", "B"], ({"all": 5}, {"all": 0, "B": 6}), [3, 3], [2, 3])
-def test_a_gang_gets_its_place_where_what_is_guaranteed_allows_it_and_only_there(
-    models, amounts, running, sizes
-):
+def test_a_gang_is_placed_exactly_where_model_guarantees_allow_it(models, amounts, running, sizes):
     queues = {name: stated(**one) for name, one in zip("qr", amounts, strict=True)}
     world = world_of(models, 4, **queues)
     for number, size in enumerate(running):
@@ -291,7 +290,7 @@ def rank(world: Running, queues: dict[str, dict[str, Any]]) -> list[int]:
     return result + [running[level] for level in levels]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(stories())
 def test_each_step_raises_what_guaranteed_amounts_hold_or_ends(story):
     models, queues, comers = story

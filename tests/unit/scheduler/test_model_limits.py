@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod, queue
+from tests.support.examples import examples
 from tests.support.running import Running
 
 from lockstep.api.timestamp import show
@@ -106,9 +107,9 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(tuple(nodes), tuple(groups), limit, draw(st.booleans()))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(cases())
-def test_a_gang_is_placed_where_room_and_limits_allow_it_and_only_there(case):
+def test_a_gang_is_placed_exactly_where_room_and_limits_allow(case):
     placement = look(case)
     if placement is None:
         assert next(case.ways(), None) is None
@@ -116,9 +117,9 @@ def test_a_gang_is_placed_where_room_and_limits_allow_it_and_only_there(case):
         assert case.allows(case.seats(placement))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases())
-def test_what_is_said_to_be_short_of_a_limit_is_what_it_takes(case):
+def test_the_reported_shortage_of_a_limit_is_what_it_takes(case):
     cluster = case.cluster()
     workload = cluster.workloads[KEY]
     if admission.place(cluster, workload, problem_of(cluster, workload)) is not None:
@@ -171,7 +172,7 @@ def test_a_gang_is_divided(
         assert found == expected
 
 
-def test_a_share_by_memory_goes_to_the_card_of_which_it_is_the_smaller_part():
+def test_a_memory_share_goes_to_the_card_it_fills_least():
     cluster = Cluster()
     for name, memory in (("small", 1000), ("large", 4000)):
         cluster.set_node(
@@ -211,7 +212,7 @@ def used_of(world: Running, model: str, queue_name: str = "q") -> int:
     return total
 
 
-def test_who_uses_a_model_up_makes_room_under_its_limit_and_nobody_else():
+def test_only_users_of_a_model_make_room_under_its_limit():
     world = world_of("AABB", 8, q={"limit": {f"{GPU}/A": 8, f"{GPU}/B": 8}})
     world.run("old: 1x8", "q", "low")
     world.run("small: 1x4", "q", "low")
@@ -224,7 +225,7 @@ def test_who_uses_a_model_up_makes_room_under_its_limit_and_nobody_else():
     assert len(world.places("new")) == 1
 
 
-def test_nobody_goes_for_a_limit_that_it_does_not_count_against():
+def test_no_gang_goes_for_a_limit_it_does_not_fill():
     world = world_of("AAB", 8, q={"limit": {f"{GPU}/A": 8}}, r={})
     world.run("mine: 1x8", "q", "high")
     world.run("other: 2x8", "r", "low")
@@ -233,7 +234,7 @@ def test_nobody_goes_for_a_limit_that_it_does_not_count_against():
     assert world.why("new")[0] != "Preempting"
 
 
-def test_what_is_guaranteed_of_a_model_is_reclaimed_and_no_more():
+def test_a_models_guarantee_is_reclaimed_and_no_more():
     world = world_of("AABB", 8, q={"guaranteed": {f"{GPU}/A": 8}}, r={})
     for number in range(4):
         world.run(f"o{number}: 1x8", "r", "top")
@@ -261,14 +262,14 @@ def test_guarantees_of_others_hold_on_a_model(others: dict[str, int], gone: int)
     assert used_of(world, "A") == 8 * gone
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.lists(st.sampled_from("AB"), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(1, 2), st.integers(1, 4)), min_size=1, max_size=4),
     st.tuples(st.integers(1, 3), st.integers(1, 4)),
     st.dictionaries(st.sampled_from(["A", "B"]), st.integers(0, 8), min_size=1),
 )
-def test_others_go_for_a_more_important_gang_where_that_lets_it_in(models, low, high, limit):
+def test_others_go_for_a_more_important_gang_this_lets_in(models, low, high, limit):
     limits = {f"{GPU}/{model}": most for model, most in limit.items()}
     world = world_of(models, 4, q={"limit": limits})
     for number, (pods, gpus) in enumerate(low):
@@ -301,7 +302,7 @@ COMERS = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.sampled_from("AB"), min_size=2, max_size=5),
     st.tuples(GUARANTEES, GUARANTEES),

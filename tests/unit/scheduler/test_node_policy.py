@@ -99,7 +99,7 @@ NODES = st.lists(
 
 @settings(deadline=None)
 @given(NODES, st.integers(1, 6), st.sampled_from([1, 3, 8]), st.sampled_from([None, "Spread"]))
-def test_as_many_as_there_is_room_for_stand_in_the_first_tiers(
+def test_the_first_tiers_hold_all_pods_they_have_room_for(
     nodes: list[tuple[str, int, int, bool]], members: int, gpus: int, strategy: str | None
 ) -> None:
     cluster, room = Cluster(), dict.fromkeys(TIERS, 0)
@@ -120,7 +120,7 @@ def test_as_many_as_there_is_room_for_stand_in_the_first_tiers(
     assert found == (Counter() if left else +Counter(expected))
 
 
-def test_a_queue_brings_its_policy_and_a_gang_may_name_another():
+def test_a_queue_brings_its_policy_and_gangs_may_name_another():
     for named, expected in (("", {"c"}), ("spot-first", {"a"})):
         cluster = cluster_of(**MIXED)
         cluster.set_node_policy(policy("z", "demand", "spot", queues=("default",)))
@@ -156,7 +156,7 @@ def test_labels_are_matched_by_expressions():
     assert set(places(cluster, "g-").values()) == {"e"}
 
 
-def test_a_policy_that_does_not_exist_is_told_and_does_not_block():
+def test_a_missing_policy_is_reported_and_does_not_block():
     cluster = cluster_of(**MIXED)
     add(cluster, draw_gang("g: 1x8", nodePolicy="none"))
     Decider(cluster).decide(0.0)

@@ -51,7 +51,7 @@ def test_every_look_tells_what_the_nodes_have_now(
                 cluster.set_node(with_gpus(name, *card))
 
 
-def test_a_place_that_nobody_has_any_more_is_of_no_kind():
+def test_a_place_no_gang_has_any_more_has_no_kind():
     cluster = Cluster()
     cluster.set_node(with_gpus("n", "A", 80))
     row = cluster.table.rows["n"]

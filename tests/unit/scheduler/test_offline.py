@@ -24,7 +24,7 @@ def test_answers():
     assert "room for 2 of 3 now" in answer.verdict.message
 
 
-def test_a_pod_on_its_own_and_one_that_is_not_there():
+def test_a_single_pod_and_a_missing_one():
     cluster = cluster_of(nodes=NODES, pods=[pod("p", gpus=16)], gangs=[gang("g", minMember=1)])
     verdict = inquire(cluster, "default", "p").verdict
     assert verdict is not None

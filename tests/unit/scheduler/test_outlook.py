@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import queue
+from tests.support.examples import examples
 from tests.support.running import PRIORITIES, Running
 from tests.support.simulated_jobs import job
 
@@ -26,8 +27,8 @@ from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.initial_cluster import EPOCH, initial_cluster_of
 from lockstep.sim.input.jobs import Job, read_jobs
-from lockstep.sim.input.world import EPOCH, world_of
 
 SEEN: list[int] = []
 """Steps of each outlook so far."""
@@ -122,7 +123,7 @@ def test_what_runs_longer_than_it_said_is_not_waited_for():
     assert found["y"] == Estimate(None, "gang x runs longer than expected")
 
 
-def test_what_waits_when_a_look_is_broken_off_does_not_start_before():
+def test_gangs_waiting_at_an_unfinished_look_start_no_earlier():
     world = Running.on(TWO)
     for number in range(4):
         world.run(f"g{number}: 2x8", **runs(5000))
@@ -173,7 +174,7 @@ def test_the_cluster_itself_is_left_as_it_was():
     assert (world.places("x"), world.cluster.table.free.tolist()) == before
 
 
-def test_long_queues_are_played_in_fewer_steps_and_almost_as_truly(
+def test_long_queues_take_fewer_steps_and_stay_almost_exact(
     monkeypatch: pytest.MonkeyPatch,
 ):
     world = Running.on(TWO)
@@ -208,7 +209,7 @@ SIZES = st.sampled_from(["1x1", "1x4", "1x8", "2x8", "3x8", "2x4"])
 RUNTIMES = st.integers(1, 50)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -243,7 +244,7 @@ def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised
 
     No two ends coincide: of what comes at the very same time nobody knows which is first.
     """
-    world = world_of(parse("3x8"))
+    world = initial_cluster_of(parse("3x8"))
     for name in ("low", "high"):
         meta = ObjectMeta(name=name)
         world.priority_classes.append(PriorityClass(metadata=meta, value=PRIORITIES[name]))
@@ -273,7 +274,7 @@ def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised
             assert estimate.at - EPOCH == pytest.approx(real, abs=0.01)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.tuples(SIZES, RUNTIMES), min_size=1, max_size=6),
     SIZES,

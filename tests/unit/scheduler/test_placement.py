@@ -236,7 +236,7 @@ def test_pods_of_no_gang_follow_their_queue(case):
     assert len(set(places(cluster).values())) == used
 
 
-def test_a_pod_that_spreads_does_not_follow_one_alike_that_fills():
+def test_a_spreading_pod_does_not_follow_a_similar_filling_one():
     cluster = draw(Cluster(), "s1/l1: a:8 b:8-1 c:8")
     cluster.set_queue(_queue("fills"))
     cluster.set_queue(_queue("spreads", strategy="Spread"))
@@ -249,7 +249,7 @@ def test_a_pod_that_spreads_does_not_follow_one_alike_that_fills():
     assert places(cluster, "spreads") == {"spreads-1": "a", "spreads-3": "c"}
 
 
-def test_a_queue_that_changes_its_strategy_changes_that_of_what_waits():
+def test_a_queues_new_strategy_applies_to_its_waiting_gangs():
     cluster = draw(Cluster(), "s1/l1: a:2 b:1")
     cluster.set_queue(_queue("team"))
     decider = Decider(cluster)

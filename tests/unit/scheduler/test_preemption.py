@@ -220,7 +220,7 @@ def test_the_last_members_above_the_minimum_go_first(queues: Queues, priority: s
         (32, "z: 1x8", 4),
     ],
 )
-def test_borrowed_members_above_a_minimum_that_is_guaranteed_are_given_back(
+def test_borrowed_members_above_a_guaranteed_minimum_are_given_back(
     guaranteed: int, comes: str, left: int
 ):
     world = Running.on(FOUR, {"q": {"guaranteed": gpus(16)}, "r": {"guaranteed": gpus(guaranteed)}})
@@ -283,7 +283,7 @@ def test_of_equals_the_one_goes_whose_work_is_least_lost(
     assert world.evicted == [victim]
 
 
-def test_nobody_else_takes_what_is_being_freed_not_even_the_quota():
+def test_no_other_gang_takes_room_or_quota_being_freed():
     world = Running.on(TWO, {"q": {"limit": gpus(16)}})
     world.graceful = True
     world.run("x: 1x8", "q", "low")
@@ -307,7 +307,7 @@ def test_nobody_else_takes_what_is_being_freed_not_even_the_quota():
     assert world.cluster.ledger.promises == {}
 
 
-def test_a_place_elsewhere_that_comes_free_first_is_taken_after_a_second():
+def test_a_place_free_first_elsewhere_is_taken_after_a_second():
     world = Running.on("s/l: a:8 b:8-8")
     world.graceful = True
     world.run("x: 1x8", priority="low")
@@ -348,7 +348,7 @@ def test_a_place_that_cannot_come_about_is_kept_no_longer(lost: str):
     assert world.cluster.table.held.sum() == 0
 
 
-def test_a_node_that_comes_back_in_another_row_is_kept_too():
+def test_a_node_that_returns_in_another_row_stays_reserved():
     world = Running.on(TWO)
     world.graceful = True
     world.run("x: 2x8", priority="low")
@@ -369,7 +369,7 @@ def test_a_node_that_comes_back_in_another_row_is_kept_too():
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_a_new_leader_goes_on_with_what_the_last_one_began(gone: int):
+def test_a_new_leader_continues_what_the_last_one_began(gone: int):
     """Crashed after noting the place down, and after ending so many of the victims."""
     world = Running.on(TWO)
     world.graceful = True
@@ -406,7 +406,7 @@ def test_single_pods_preempt_and_are_preempted():
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["a pod", "a gang"])
-def test_what_stands_when_a_leader_begins_may_be_less_important_than_what_names_no_priority(
+def test_gangs_placed_before_a_leader_began_may_rank_below_unprioritised(
     alone: bool,
 ):
     world = Running.on("s/l: a:8")
@@ -430,7 +430,7 @@ def test_a_class_that_never_preempts():
     assert world.evicted == []
 
 
-def test_who_may_not_preempt_does_not_stand_for_others_that_ask_for_the_same():
+def test_a_gang_that_may_not_preempt_represents_no_similar_ones():
     world = Running.on(TWO)
     polite = PriorityClass(metadata=ObjectMeta(name="polite"), value=10, preemption_policy="Never")
     world.cluster.set_priority_class(polite)
@@ -441,7 +441,7 @@ def test_who_may_not_preempt_does_not_stand_for_others_that_ask_for_the_same():
     assert world.there() == {"y"}
 
 
-def test_whose_bindings_are_under_way_is_asked_once_they_have_ended():
+def test_gangs_with_running_bindings_are_asked_after_these_end():
     world = Running.on("s/l: a:8")
     world.submit("x: 1x8", priority="low")
     (placement,) = world.decider.decide(world.now).placements

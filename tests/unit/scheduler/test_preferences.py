@@ -60,7 +60,7 @@ STRATEGIES = [
 @pytest.mark.parametrize(
     ("of_queue", "of_gang", "card"), [c[1:] for c in STRATEGIES], ids=[c[0] for c in STRATEGIES]
 )
-def test_the_strategy_is_the_job_s_or_else_its_queue_s(
+def test_the_strategy_is_the_jobs_or_else_its_queues(
     of_queue: str | None, of_gang: str | None, card: int
 ) -> None:
     cluster = Cluster()
@@ -74,7 +74,7 @@ def test_the_strategy_is_the_job_s_or_else_its_queue_s(
     assert indices_of(cluster.pods["default", "g-0"].gpus) == (card,)
 
 
-def test_a_queue_s_strategy_holds_for_pods_of_no_gang_from_when_it_is_changed() -> None:
+def test_a_queues_strategy_reaches_single_pods_when_it_changes() -> None:
     cluster = Cluster()
     cluster.set_node(node("a", gpus=2, cpu=4))
     come_and_go(cluster, usual(SIZES))
@@ -92,9 +92,7 @@ def test_a_queue_s_strategy_holds_for_pods_of_no_gang_from_when_it_is_changed() 
 
 
 @pytest.mark.parametrize(("sharing", "where"), [(False, "full"), (True, "small")])
-def test_one_gpu_leaves_whole_the_node_that_eight_need_once_shares_are_in_use(
-    sharing: bool, where: str
-) -> None:
+def test_one_gpu_spares_whole_nodes_once_shares_are_used(sharing: bool, where: str) -> None:
     cluster = Cluster()
     cluster.set_node(node("small", gpus=8, cpu=4))
     cluster.set_node(node("full", gpus=8))
@@ -157,7 +155,7 @@ def replay(cluster: Cluster, events: list[tuple[str, int, int, int, int]]) -> It
 
 @settings(deadline=None)
 @given(EVENTS)
-def test_what_is_kept_up_row_by_row_equals_a_fresh_look(
+def test_row_by_row_updates_equal_a_fresh_look(
     events: list[tuple[str, int, int, int, int]],
 ) -> None:
     cluster = Cluster()
@@ -215,7 +213,7 @@ DAYS = st.lists(st.tuples(st.sampled_from([10, 30, 50]), st.integers(1, 28)), ma
 
 @settings(deadline=None)
 @given(DAYS, st.randoms())
-def test_the_past_does_not_depend_on_the_order_in_which_it_is_seen(days, random) -> None:
+def test_the_past_does_not_depend_on_the_order_of_events(days, random) -> None:
     shapes = shapes_of(10, 30, 50)
     first, second = DemandHistory(), DemandHistory()
     for size, day in days:
@@ -236,7 +234,7 @@ def shapes_of(*sizes: int) -> dict[int, PodShape]:
     return {size: cluster.pods["default", f"p{size}"].shape for size in sizes}
 
 
-def test_a_scheduler_that_starts_again_knows_what_the_pods_that_are_there_tell() -> None:
+def test_a_restarted_scheduler_learns_from_the_existing_pods() -> None:
     pods = usual({50: 3, 20: 1})
     before, after = Cluster(), Cluster()
     for one in [*pods, *pods]:  # seen again, as after a gap in the watch

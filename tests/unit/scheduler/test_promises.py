@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.support.backfilled import runs
 from tests.support.drawn import gang, node, pod, queue
+from tests.support.examples import examples
 from tests.support.running import Running
-from tests.unit.scheduler.test_backfill import runs
 
 from lockstep.api.gang import Gang
 from lockstep.scheduler.core.cycle.decider import Decider
@@ -114,7 +115,7 @@ def say(world: Running, asked: Gang) -> None:
         (grow, (1_005_003.0, {"a", "b", "c"})),
     ],
 )
-def test_a_promise_that_cannot_come_true_is_made_anew_in_the_same_decision(
+def test_a_promise_that_cannot_come_true_is_remade_immediately(
     event: Callable[[Running], None], instead: tuple[float, set[str]] | None
 ):
     world = waiting()
@@ -123,7 +124,7 @@ def test_a_promise_that_cannot_come_true_is_made_anew_in_the_same_decision(
     assert held(world) == instead
 
 
-def test_who_breaks_it_does_not_hand_it_to_the_next_in_line():
+def test_a_gang_that_breaks_a_promise_passes_it_to_none():
     world = Running.on("s/l: a:8 b:8", QUEUES)
     world.run("x: 1x8", "s", **runs(600))
     world.run("big: 2x8", "s", **runs(100))
@@ -145,7 +146,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(st.sampled_from([None, 100, 500, 900]), min_size=2, max_size=4),
     st.integers(2, 4),
@@ -234,7 +235,7 @@ def starts_in_time(world: Running, promise: Reservation) -> bool:
         pytest.param(2, [600, 5000, 600], False, id="and both are wanted"),
     ],
 )
-def test_cards_are_free_as_a_whole_when_nobody_has_a_share_of_them(wanted, ends, comes):
+def test_cards_without_any_shares_are_free_as_a_whole(wanted, ends, comes):
     cluster = Cluster()
     cluster.set_node(node("a", gpus=2, devices=[{"index": n, "memory": 1000} for n in range(2)]))
     for number, (card, seconds) in enumerate(zip((0, 0, 1), ends, strict=True)):
@@ -256,9 +257,7 @@ def test_cards_are_free_as_a_whole_when_nobody_has_a_share_of_them(wanted, ends,
 @pytest.mark.parametrize(
     ("runtime", "passes"), [(None, False), (900, False), (300, True)], ids=["ever", "long", "short"]
 )
-def test_nobody_takes_a_share_of_a_card_beyond_the_time_at_which_all_of_it_is_promised(
-    sharers, runtime, passes
-):
+def test_no_share_outlasts_the_time_its_card_is_promised_whole(sharers, runtime, passes):
     cluster = Cluster()
     cluster.set_node(node("a", gpus=2, devices=[{"index": n, "memory": 1000} for n in range(2)]))
     share = {"requests": {"lockstep.dev/gpu-compute": 40}}

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as replace_struct
 from tests.support.drawn import gang, node, places, pod
+from tests.support.examples import examples
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
@@ -134,7 +135,7 @@ def domain(found: Node, tier: str | None) -> tuple[str, ...]:
     return tuple(labels[key] for key in TIERS[:depth])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds(gangs=4))
 def test_every_placement_keeps_the_rules(world):
     cluster = load(world)
@@ -171,7 +172,7 @@ def check_gang(cluster: Cluster, plan: GangPlan, by_name: dict[str, Node]) -> No
     assert all(whole) or not found, "a gang is whole or not there at all"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(gangs=3))
 def test_same_input_same_result_whatever_the_order_of_events(world):
     first, second = load(world), load(world, backwards=True)
@@ -245,15 +246,15 @@ def _assign(  # noqa: PLR0917
     return _assign(plan, allowed, free, by_name, group, member + 1, placed)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(worlds(gangs=1, pods=6))
-def test_a_gang_is_placed_exactly_when_brute_force_finds_a_way(world):
+def test_a_gang_is_placed_exactly_when_brute_force_places_it(world):
     cluster = load(world)
     placed = bool(Decider(cluster).decide(0.0).placements)
     assert placed == feasible(world, world.gangs[0])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds(gangs=1, pods=6))
 def test_adding_what_explain_says_is_short_lets_the_gang_start(world):
     cluster = load(world)
@@ -283,7 +284,7 @@ def test_adding_what_explain_says_is_short_lets_the_gang_start(world):
     assert decider.decide(1.0).placements
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(worlds(gangs=1, pods=6))
 def test_every_remedy_that_explain_names_helps(world):
     cluster = load(world)
@@ -311,7 +312,7 @@ def test_every_remedy_that_explain_names_helps(world):
 
 
 @pytest.mark.parametrize("pods", [1, 7, 40])
-def test_one_round_stops_at_its_limit_and_goes_on_in_the_next(pods):
+def test_a_round_stops_at_its_limit_and_continues_next_time(pods):
     cluster = Cluster()
     cluster.set_node(node("n", gpus=8, cpu=64))
     for i in range(pods):

@@ -32,7 +32,7 @@ def write(status: QueueStatus, one: Account, now: float) -> QueueStatus:
     st.lists(st.tuples(st.integers(1, 3000), st.integers(0, 100)), max_size=12),
     st.integers(0, 3000),
 )
-def test_a_new_leader_counts_past_use_as_the_old_one_did(steps, later):
+def test_a_new_leader_counts_past_use_like_the_old_one(steps, later):
     one, status, now = account(), QueueStatus(), 1_000_000.0
     status = write(status, one, now)
     for seconds, gpus in [*steps, (later, 0)]:
@@ -72,7 +72,7 @@ def test_a_queue_that_forgets_shows_nothing():
     assert history(QueueStatus(), one, 5.0, CAPACITY) == {"averageUse": {}, "averageAt": None}
 
 
-def test_what_ran_until_this_moment_counts_for_all_the_time_that_it_ran():
+def test_running_use_counts_for_its_whole_time():
     world = Running.on("s/l: a:8 b:8", {"q": {"usageHalfLife": "10m"}})
     world.run("x: 2x8", "q")
     world.now += 3600

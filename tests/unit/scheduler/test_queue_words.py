@@ -50,9 +50,7 @@ def test_what_the_words_say_would_help_helps(change: dict[str, Any], starts: boo
 @pytest.mark.parametrize(
     ("used", "asked", "most"), [("", "3x8", 2), ("a: 1x8", "3x8", 1), ("a: 2x8", "3x8", 0)]
 )
-def test_what_is_said_to_be_the_most_to_ask_for_is_let_in_and_no_more(
-    used: str, asked: str, most: int
-):
+def test_the_stated_most_to_ask_for_is_admitted_exactly(used: str, asked: str, most: int):
     def tried(size: str) -> tuple[Cluster, bool]:
         cluster = cluster_with(WIDE, {"q": {"limit": gpus(16)}})
         if used:
@@ -105,7 +103,7 @@ def test_a_remedy_heeds_the_limit_on_a_model(
 
 
 @pytest.mark.parametrize(("most", "helps"), [(16, True), (8, False)])
-def test_that_others_end_helps_only_within_the_limit_on_a_model(most: int, helps: bool):
+def test_ending_others_helps_only_within_a_model_limit(most: int, helps: bool):
     cluster = Cluster()
     for name, model in (("n0", "A"), ("n1", "A"), ("n2", "B")):
         cluster.set_node(node(name, labels={"nvidia.com/gpu.product": model}))
@@ -124,7 +122,7 @@ def test_that_others_end_helps_only_within_the_limit_on_a_model(most: int, helps
     assert bool(decider.decide(1.0).placements) == helps
 
 
-def test_words_for_more_than_the_limit_and_for_what_is_not_lent():
+def test_reasons_name_requests_above_the_limit_and_unlent_quota():
     cluster = cluster_with(WIDE, {"q": {"limit": gpus(8)}, "r": {}, "s": {"guaranteed": gpus(24)}})
     submit(cluster, "a: 2x8", "q")
     Decider(cluster).decide(0.0)

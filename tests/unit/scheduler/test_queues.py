@@ -108,7 +108,7 @@ def test_gpus_of_a_model_are_a_resource_of_their_own(
     assert {model: found.count(model) for model in sorted(found)} == expected
 
 
-def test_a_limit_of_a_model_that_binds_is_told_and_no_place_is_kept_for_it():
+def test_a_binding_model_limit_is_reported_and_reserves_no_place():
     world = Running(models(Cluster(), h100=3))
     world.cluster.set_queue(queue("q", limit={f"{GPU}/H100": 8}))
     timed = {"lockstep.dev/runtime": "600"}
@@ -224,7 +224,7 @@ def test_a_resumed_gang_stands_in_line_where_it_stood_before():
     }
 
 
-def test_only_the_first_of_a_kind_is_tried_again_until_something_is_freed():
+def test_only_the_first_of_a_kind_retries_until_resources_free():
     cluster = cluster_with("s/l: a:8", {"q": {}})
     for i in range(9):
         submit(cluster, f"g{i}: 1x8", "q", i)

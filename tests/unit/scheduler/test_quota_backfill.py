@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.support.backfilled import at_most, runs
+from tests.support.examples import examples
 from tests.support.running import Running
-from tests.unit.scheduler.test_backfill import at_most, runs
 
 from lockstep.scheduler.core.reservations.book import FOLLOWING, SEARCHES
 from lockstep.scheduler.core.reservations.reserved_nodes import end_of
@@ -70,7 +71,7 @@ def test_it_says_by_when_it_has_quota():
     assert "by the run times stated enough is given back by 1970-01-12T13:56:41Z" in message
 
 
-def test_what_a_limit_never_allows_is_promised_nothing_and_blocks_nobody():
+def test_a_request_beyond_limits_gets_no_promise_and_blocks_none():
     world = busy(size=3)
     assert promised(world) is None
     world.run("next: 2x8", "q", **runs(100))
@@ -87,7 +88,7 @@ def test_where_no_time_can_be_told_everybody_passes():
 
 
 @pytest.mark.parametrize("event", ["gone", "raised", "lowered"])
-def test_nothing_is_kept_for_who_does_not_wait_for_quota_any_more(event: str):
+def test_a_gang_no_longer_waiting_for_quota_reserves_nothing(event: str):
     world = busy()
     if event == "gone":
         world.end("big")
@@ -115,7 +116,7 @@ def test_who_finds_no_room_at_its_time_gets_another_time():
     assert "small" in world.there(), "it asks for nothing that is limited"
 
 
-def test_a_more_important_one_goes_before_it_and_another_time_is_told():
+def test_a_more_important_gang_goes_first_and_moves_the_estimate():
     world = busy()
     world.run("vip: 1x8", "q", "high", **runs(900))
     assert "vip" in world.there()
@@ -182,7 +183,7 @@ PASSING = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(PASSING, st.lists(st.integers(100, 900), min_size=1, max_size=2), st.booleans())
 def test_passing_never_moves_the_time_of_the_first(passing, ends, inside):
     world = Running.on(AMPLE, INSIDE if inside else ALONE | {"t": {}})

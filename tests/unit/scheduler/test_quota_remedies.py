@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.queued import WIDE, gpus
 from tests.support.running import Running
 
@@ -93,7 +94,7 @@ def scenes(draw: st.DrawFn) -> tuple[str, Queues, list[tuple[str, str]], str]:
     return nodes, queues, running, f"w: {draw(st.integers(1, 4))}x{draw(size)}{tier}"
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(scenes())
 def test_each_way_that_is_named_helps(scene: tuple[str, Queues, list[tuple[str, str]], str]):
     def waiting() -> Running:

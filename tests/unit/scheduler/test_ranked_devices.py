@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod
+from tests.support.examples import examples
 
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -62,7 +63,7 @@ def test_ranks_are_offered_no_place_without_devices(kind, gone, holds):
     assert sorted(map(found.count, ("n0", "n1"))) == [1, holds]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     held=st.lists(st.frozensets(st.integers(0, 7)).map(sorted).map(tuple), min_size=2, max_size=5),
     count=st.integers(2, 7),

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 from tests.support.drawn import draw, gang, pod
+from tests.support.ranked_jobs import TWO_LEAVES, add_job
 
 from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.cycle.decider import Decider
@@ -11,35 +12,6 @@ from lockstep.scheduler.core.explain.diagnosis import explain
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.ranks.collectives import collectives
 from lockstep.scheduler.core.state.cluster import Cluster
-
-TWO_LEAVES = """
-    s1/l1: a1:8 a2:8 a3:8 a4:8
-    s1/l2: b1:8 b2:8 b3:8 b4:8
-"""
-
-
-def add_job(cluster: Cluster, pods: int, gpus: int, *, on: dict[int, str] | None = None, **spec):
-    """Add a gang ``j`` of pods ``j-0``... with their ranks, some of which may have nodes."""
-    topology = spec.pop("topology", None)
-    split = {"model": spec.pop("model")} if "model" in spec else {}
-    groups = [{"name": "w", "min": spec.pop("min", pods), "desired": pods}]
-    one = gang("j", groups=groups, topology=topology, parallelism={**spec, **split})
-    cluster.set_gang(one)
-    for i in range(pods):
-        name, held = (on or {}).get(i, ""), ""
-        if ":" in name:
-            name, _, held = name.partition(":")
-        cluster.set_pod(
-            pod(
-                f"j-{i}",
-                gpus=gpus,
-                gang="j",
-                group="w",
-                on=name,
-                held=held,
-                annotations={"lockstep.dev/rank": str(i)},
-            )
-        )
 
 
 def nodes(cluster: Cluster, pods: int) -> list[str]:
@@ -77,7 +49,7 @@ def test_of_equally_tight_domains_that_with_the_least_communication_wins(split, 
     assert set(leaves(found)) == set(spine)
 
 
-def test_stages_talk_less_than_copies_so_the_cut_goes_between_stages():
+def test_stages_talk_less_than_copies_so_stages_are_split():
     # Megatron's order: ranks 0-3 are the copies of the first stage, 4-7 those of the second.
     found = placed(TWO_LEAVES, 8, 8, tensor=8, pipeline=2)
     assert leaves(found[:4]) in (list("aaaa"), list("bbbb"))
@@ -91,7 +63,7 @@ def test_stages_stay_together_where_they_talk_more_than_copies():
     assert first == second
 
 
-def test_the_order_of_ranks_decides_who_is_a_copy_of_whom():
+def test_the_order_of_ranks_decides_which_are_copies():
     found = placed(TWO_LEAVES, 8, 8, tensor=8, pipeline=2, order="tp-pp-dp")
     assert leaves(found[0::2]) in (list("aaaa"), list("bbbb"))
     assert len(set(leaves(found[1::2]))) == 1
@@ -145,7 +117,7 @@ def test_whatever_the_order_tensor_groups_stay_on_a_node(order):
         assert len({found[rank // 2] for rank in ranks}) == 1, found
 
 
-def test_pods_with_unlike_numbers_of_ranks_keep_their_tensor_groups_together():
+def test_pods_of_unequal_rank_counts_keep_tensor_groups_together():
     cluster = draw(Cluster(), "s1/l1: a:4 b:6")
     add_job(cluster, 3, 2, tensor=8)
     cluster.set_pod(pod("j-2", gpus=4, gang="j", group="w", annotations={"lockstep.dev/rank": "2"}))
@@ -213,7 +185,7 @@ def test_what_waits_says_so_in_tensor_groups(case):
     assert message in found.message
 
 
-def test_pods_of_a_tensor_group_that_ask_for_different_nodes_are_told_so():
+def test_tensor_group_pods_wanting_different_nodes_get_the_reason():
     cluster = draw(Cluster(), "s1/l1: a:8")
     add_job(cluster, 2, 4, tensor=8)
     rank = {"lockstep.dev/rank": "1"}
@@ -245,7 +217,7 @@ def test_an_nvlink_tier_holds_tensor_groups_across_its_nodes():
     assert found[2] == found[3]
 
 
-def test_a_lost_member_comes_back_to_the_node_of_its_tensor_group():
+def test_a_lost_member_returns_to_its_tensor_groups_node():
     cluster = draw(Cluster(), "s1/l1: a:8 b:8")
     add_job(cluster, 4, 2, on={0: "a:0,1", 1: "a:2,3", 2: "b:0,1"}, tensor=4)
     Decider(cluster).decide(0.0)
@@ -279,7 +251,7 @@ def test_members_without_ranks_are_placed_beside():
     assert found[0] == found[1]
 
 
-def test_pods_of_one_tensor_group_get_gpus_of_one_nvlink_domain():
+def test_pods_of_one_tensor_group_share_an_nvlink_domain():
     from tests.support.drawn import node
 
     cluster = Cluster()

@@ -82,14 +82,14 @@ def test_times_are_kept_and_cleared():
     ("made", "since"),
     [((LATER, LATER), NOW), ((EARLIER, LATER), EARLIER), ((EARLIER, EARLIER), EARLIER)],
 )
-def test_a_place_is_new_where_all_pods_were_made_after_the_last_one_was_had(made, since):
+def test_a_place_is_new_when_all_pods_are_newer(made, since):
     cluster, workload = loaded([("a1", "Running")] * 2, phase="Running", placed_at=EARLIER)
     for member, created in zip(workload.bound, made, strict=True):
         member.created = created
     assert gang_status(cluster, workload, None, None, NOW)["placedAt"] == since
 
 
-def test_since_when_it_is_queued_is_when_it_was_made_unless_its_job_says_otherwise():
+def test_the_queue_time_is_creation_unless_the_job_says_otherwise():
     cluster, workload = loaded([("", "Pending")] * 2)
     created = workload.gang.metadata.creation_timestamp
     assert gang_status(cluster, workload, SHORT, 1, NOW)["queuedAt"] == created
@@ -97,7 +97,7 @@ def test_since_when_it_is_queued_is_when_it_was_made_unless_its_job_says_otherwi
     assert gang_status(cluster, workload, SHORT, 1, NOW)["queuedAt"] == EARLIER
 
 
-def test_that_a_gang_stood_whole_is_known_to_the_next_leader_while_part_of_it_stands():
+def test_the_next_leader_knows_a_standing_gang_was_once_whole():
     cluster, workload = loaded([("a1", "Running")], phase="Placing", placed_at=EARLIER)
     assert gang_status(cluster, workload, SHORT, None, NOW)["placedAt"] == EARLIER
     assert not workload.half_placed
@@ -123,7 +123,7 @@ def test_only_what_differs_is_written():
     assert difference(shown, gang_status(cluster, workload, SHORT, 2, NOW)) == {"position": 2}
 
 
-def test_what_a_gang_has_left_is_taken_out_of_its_domain():
+def test_devices_a_gang_has_left_are_removed_from_its_domain():
     pods = [("a1", "Running"), ("b1", "Running")]
     cluster, workload = loaded(pods, phase="Running", domain={"spine": "s", "leaf": "a"})
     status = gang_status(cluster, workload, None, None, NOW)
@@ -182,7 +182,7 @@ def test_an_estimate_is_written_when_it_says_something_new(shown, at, written):
     assert (new["estimatedStart"] is None) == (at is None)
 
 
-def test_how_far_it_was_looked_is_written_once_and_taken_back():
+def test_the_looked_distance_is_written_once_and_taken_back():
     too_far = SeenEstimate(Estimate(None, "too far", not_before=1000.0), 60.0)
     shown = {"no_estimate": "too far", "not_before": "1970-01-01T00:16:40Z"}
     cluster, workload = loaded([("", "Pending")] * 2)

@@ -67,7 +67,7 @@ def test_nobody_waits_for_whoever_does_not_come_back(what: str):
     assert world.there() == {"high", "late"}
 
 
-def test_a_round_that_waits_asks_to_be_back_when_that_is_over():
+def test_a_waiting_round_asks_to_return_when_the_wait_ends():
     world = evicted()
     result = world.step()
     assert (result.more, result.wake_at) == (False, world.now + REQUEUE.seconds)
@@ -83,7 +83,7 @@ def test_nobody_waits_for_pods_that_nobody_makes_again():
     assert world.there() == {"late"}
 
 
-def test_those_who_go_on_leaving_are_waited_for_for_a_second_in_all():
+def test_repeatedly_leaving_gangs_are_waited_for_one_second_in_all():
     world = Running.on("s/l: a:8")
     world.run("x: 1x8")
     returning = RequeueWait(world.cluster, Timers())
@@ -101,7 +101,7 @@ def test_those_who_go_on_leaving_are_waited_for_for_a_second_in_all():
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_a_start_is_held_back_while_others_come_back_who_may_claim_it(comes_back: bool):
+def test_a_start_waits_for_returning_gangs_that_may_claim_it(comes_back: bool):
     world = displaced("s/l: a:8 b:8", "1x8")
     world.end("x", again=True)
     result = world.step()
@@ -145,7 +145,7 @@ def test_what_a_unit_asks_for_since_it_was_planned_counts():
     assert world.there() == set(), "no leaf holds it"
 
 
-def test_a_place_elsewhere_is_taken_once_the_victims_took_too_long():
+def test_a_place_elsewhere_is_taken_when_victims_take_too_long():
     world = evicted()
     free(world, "c")
     world.now += VICTIM_SECONDS

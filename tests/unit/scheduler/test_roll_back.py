@@ -13,7 +13,7 @@ from lockstep.api.resource import Resource
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import ApiError, NotFound
-from lockstep.kube.manager import Manager
+from lockstep.runtime.manager import Manager
 from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.scheduler.core.cycle.timers import ROLLBACK
 from lockstep.scheduler.core.model.decisions import Rollback
@@ -52,7 +52,7 @@ class Server:
     ],
     ids=["all are there", "one is gone already", "the server is down", "the connection breaks"],
 )
-async def test_each_pod_with_a_node_is_deleted_and_the_gang_waits_anew(
+async def test_placed_pods_are_deleted_and_the_gang_waits_anew(
     failures: dict[str, Exception],
 ):
     server = Server(failures)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import node, pod
+from tests.support.share_clusters import CARDS, cards, cluster_of, decide, share
 
 from lockstep.api.core import Pod
 from lockstep.scheduler.core.cycle.decider import Decider
@@ -19,41 +20,6 @@ from lockstep.scheduler.core.resources.device_allocation import Grant
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.nominations import Nomination
 from lockstep.scheduler.core.util.bitmask import indices_of
-
-CARDS = 4
-
-
-def share(name: str, compute: int = 0, memory: int = 0, cards: int = 1, **more: Any) -> Pod:
-    """A pod with a share of *cards* GPUs: hundredths of compute and MiB of each."""
-    requests = {
-        "lockstep.dev/gpu-cards": cards,
-        "lockstep.dev/gpu-compute": compute,
-        "lockstep.dev/gpu-memory": memory,
-    }
-    return pod(name, requests=requests, **more)
-
-
-def cluster_of(*names: str, memory: int = 1000, **more: Any) -> Cluster:
-    cluster = Cluster()
-    devices = [{"index": i, "memory": memory, "nvlink": i // 2} for i in range(CARDS)]
-    for name in names:
-        cluster.set_node(node(name, gpus=CARDS, devices=devices, **more))
-    return cluster
-
-
-def cards(cluster: Cluster, name: str) -> tuple[str, tuple[int, ...]]:
-    member = cluster.pods["default", name]
-    return member.node, indices_of(member.gpus)
-
-
-def decide(cluster: Cluster, *pods: Pod) -> list[tuple[str, tuple[int, ...]]]:
-    """Let pods come one after the other; return where each went."""
-    decider = Decider(cluster)
-    for one in pods:
-        cluster.set_pod(one)
-        decider.decide(0.0)
-    return [cards(cluster, one.metadata.name) for one in pods]
-
 
 CASES = [
     # what is shown, the pods as they come, the cards that they get on one node
@@ -76,7 +42,7 @@ def test_cards(what, asked, expected):
     assert [held for _, held in decide(cluster_of("a"), *pods)] == expected
 
 
-def test_a_card_in_use_on_another_node_goes_before_a_free_one():
+def test_a_used_card_on_another_node_beats_a_free_one():
     cluster = cluster_of("a", "b")
     cluster.set_pod(pod("whole", gpus=3, on="a", held="0,1,2"))
     cluster.set_pod(share("there", 50, on="b", held="3"))
@@ -89,7 +55,7 @@ def test_whole_gpus_and_shares_keep_off_each_other():
     assert found == [("a", (0,)), ("a", (1, 2, 3)), ("a", (0,)), ("", ())]
 
 
-def test_a_card_of_which_a_share_is_kept_for_somebody_is_nobodys_whole():
+def test_a_card_with_a_reserved_share_is_never_given_whole():
     cluster = cluster_of("a")
     shape = cluster.shapes.of(share("p", 50).spec, {})
     cluster.table.open_for(shape)
@@ -202,7 +168,7 @@ EVENTS = st.lists(
 
 @settings(deadline=None)
 @given(EVENTS)
-def test_no_card_holds_more_than_it_has_and_the_state_is_that_of_a_rebuild(events):
+def test_no_card_is_overfull_and_the_state_equals_a_rebuild(events):
     cluster, pods = cluster_of("a", "b"), dict[str, Pod]()
     decider = Decider(cluster)
     for kind, number, compute, memory, count in events:

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod
+from tests.support.examples import examples
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
@@ -202,7 +203,7 @@ def observe(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(EVENTS, max_size=30))
 def test_incremental_state_equals_a_rebuild(events):
     cluster, truth = Cluster(), Truth()
@@ -211,7 +212,7 @@ def test_incremental_state_equals_a_rebuild(events):
     assert observe(cluster) == observe(truth.rebuilt())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(EVENTS, max_size=15))
 def test_repeating_an_event_changes_nothing(events):
     once, twice = Cluster(), Cluster()
@@ -239,7 +240,7 @@ def test_nothing_is_left_when_everything_is_removed():
     assert not cluster.workloads
 
 
-def test_an_older_view_of_a_pod_does_not_undo_a_newer_one():
+def test_an_older_view_of_a_pod_undoes_no_newer_one():
     cluster = Cluster()
     cluster.set_node(node("n1"))
     new, old = pod("p", gpus=1, on="n1", held="0"), pod("p", gpus=1)

@@ -4,123 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
-from prometheus_client import CollectorRegistry
-from tests.support.drawn import add, draw, draw_gang, node, pod
+from tests.support.drawn import add, draw_gang, node, pod
 from tests.support.waiting import eventually
+from tests.support.written_statuses import World
 
-from lockstep.api.core import PODS, Pod
+from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.timestamp import show
-from lockstep.api.wire import convert, to_builtins
-from lockstep.kube.errors import ApiError, Conflict
 from lockstep.scheduler import status_plan
 from lockstep.scheduler import status_writer as module
-from lockstep.scheduler.binder import MOMENT, Batch, Binder
-from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.binder import MOMENT, Batch
 from lockstep.scheduler.core.model.decisions import Estimate, Verdict
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.state.cluster import Cluster
-from lockstep.scheduler.metrics import Metrics
-from lockstep.scheduler.status_writer import StatusWriter
 
 T = TypeVar("T", Gang, Pod)
-
-
-class Server:
-    """Keeps what is patched, as an API server and its informer would show it."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.gangs: Counter[str] = Counter()
-        self.pods: Counter[str] = Counter()
-        self.shown: dict[tuple[str, str], Pod] = {}
-        self.events: list[tuple[str, str]] = []
-        self.failures = 0
-        self.unknown: set[str] = set()
-        """Status fields that the server's CRD does not have."""
-        self.versions: dict[str, str] = {}
-        """By gang or pod that somebody else has changed, its version; nobody has seen it yet."""
-        self.refused: list[str] = []
-
-    async def patch(self, res: Any, name: str, body: Any, namespace: str, **_: Any) -> Any:
-        await asyncio.sleep(0)
-        if self.failures:
-            self.failures -= 1
-            raise ApiError(500, "InternalError", "down")
-        sent = body.get("metadata", {}).get("resourceVersion")
-        if sent is not None and sent != self.versions.get(name, sent):
-            self.refused.append(name)
-            raise Conflict(409, "Conflict", "the object has been modified")
-        if res is PODS:
-            self.pods[name] += 1
-            old = self.shown[namespace, name]
-            merged = {**to_builtins(old.status), **body["status"]}
-            new = convert({k: v for k, v in merged.items() if v is not None}, type(old.status))
-            self.shown[namespace, name] = replace(old, status=new)
-            return self.shown[namespace, name]
-        self.gangs[name] += 1
-        gang = self.cluster.workloads[WorkloadKey("Gang", namespace, name)].gang
-        assert gang is not None
-        merged = {**to_builtins(gang.status), **body["status"]}
-        kept = {k: v for k, v in merged.items() if v is not None and k not in self.unknown}
-        status = convert(kept, type(gang.status))
-        if status == gang.status:
-            return gang
-        newer = int(gang.metadata.resource_version or "0") + 1
-        metadata = replace(gang.metadata, resource_version=str(newer))
-        return replace(gang, metadata=metadata, status=status)
-
-    def get(self, namespace: str, name: str) -> Pod | None:
-        return self.shown.get((namespace, name))
-
-    def event(self, obj: Gang | Pod, _type: str, reason: str, _message: str) -> None:
-        self.events.append((obj.metadata.name, reason))
-
-
-class World:
-    """A decider and a writer over one cluster, with gangs that wait."""
-
-    def __init__(self, drawing: str, gangs: int) -> None:
-        self.cluster = draw(Cluster(), drawing)
-        self.server = Server(self.cluster)
-        for i in range(gangs):
-            drawn = draw_gang(f"g{i}: 2x8", created=f"2026-01-01T00:{i // 60:02}:{i % 60:02}Z")
-            add(self.cluster, drawn)
-            for one in drawn.pods:
-                self.server.shown["default", one.metadata.name] = one
-        self.decider = Decider(self.cluster)
-        metrics = Metrics(CollectorRegistry())
-        self.binder = Binder(self.server, self.cluster, metrics, lambda: None)
-        self.writer = StatusWriter(self.server, self.server, self.decider, self.server, self.binder)
-
-    def decide(self) -> None:
-        self.writer.take(self.decider.decide(0.0))
-
-    def gang_key(self, name: str) -> WorkloadKey:
-        return WorkloadKey("Gang", "default", name)
-
-    def gang(self, name: str) -> Gang:
-        found = self.cluster.workloads[self.gang_key(name)].gang
-        assert found is not None
-        return found
-
-    def words(self, pod: str) -> str:
-        return "".join(c.message for c in self.server.shown["default", pod].status.conditions)
-
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.writer.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 def at_version(obj: T, version: str) -> T:
@@ -158,7 +60,7 @@ async def test_positions_follow_when_those_before_are_placed():
     assert world.gang("g0").status.position is None
 
 
-async def test_what_somebody_else_has_changed_is_looked_at_before_it_is_written_again():
+async def test_anothers_change_is_read_before_the_status_is_rewritten():
     world = World("s/l: a:8-8", 1)
     world.cluster.set_gang(at_version(world.gang("g0"), "5"))
     world.cluster.set_pod(at_version(world.server.shown["default", "g0-0"], "6"))
@@ -184,7 +86,7 @@ async def test_what_could_not_be_written_is_written_later():
         await eventually(lambda: world.gang("g0").status.message and len(world.server.pods) == 2)
 
 
-async def test_a_single_pod_says_why_in_its_condition_and_an_event():
+async def test_a_single_pod_says_why_by_condition_and_event():
     world = World("s/l: a:8-8", 0)
     one = pod("p", gpus=1)
     world.server.shown["default", "p"] = one
@@ -198,7 +100,7 @@ async def test_a_single_pod_says_why_in_its_condition_and_an_event():
     assert condition.reason == "Unschedulable"
 
 
-async def test_a_single_pod_shows_its_place_no_more_once_another_has_it():
+async def test_a_single_pod_drops_its_place_once_another_has_it():
     world = World("s/l: a:8-8", 0)
     for name, priority in (("p", 0), ("kept", 5)):
         one = pod(name, gpus=8, priority=priority)
@@ -212,7 +114,7 @@ async def test_a_single_pod_shows_its_place_no_more_once_another_has_it():
     assert world.server.shown["default", "kept"].status.nominated_node_name == "a"
 
 
-async def test_a_place_that_was_written_since_is_not_taken_out_with_an_older_one():
+async def test_a_newer_place_survives_the_removal_of_an_older_one():
     world = World("s/l: a:8-8", 0)
     for name, priority in (("p", 0), ("kept", 5)):
         one = at_version(pod(name, gpus=8, priority=priority), "5")
@@ -246,7 +148,7 @@ async def test_a_gang_that_cannot_be_decided_about_says_so(monkeypatch: pytest.M
         await eventually(lambda: "report it" in world.words("g0-0"))
 
 
-async def test_a_gang_whose_wait_cannot_be_explained_does_not_silence_the_others(
+async def test_an_unexplainable_gang_does_not_silence_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ):
     world = World("s/l: a:8-8", 2)
@@ -274,7 +176,7 @@ async def test_a_gang_that_cannot_be_read_says_so():
         assert ("g0", "InternalError") in world.server.events
 
 
-async def test_a_field_that_the_server_drops_is_not_written_for_ever():
+async def test_a_field_the_server_drops_is_not_rewritten_endlessly():
     world = World("s/l: a:8-8", 1)
     world.server.unknown = {"remedy"}
     world.decide()
@@ -287,7 +189,7 @@ async def test_a_field_that_the_server_drops_is_not_written_for_ever():
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["they end", "they take long"])
-async def test_a_gang_whose_bindings_just_began_is_written_once_they_end_or_take_long(
+async def test_a_gang_with_fresh_bindings_is_written_once_these_end(
     ended: bool,
 ) -> None:
     world = World("s/l: a:8-8", 1)
@@ -305,7 +207,7 @@ async def test_a_gang_whose_bindings_just_began_is_written_once_they_end_or_take
         await eventually(lambda: world.server.gangs["g0"])
 
 
-async def test_words_about_a_kept_place_are_those_of_whom_it_is_kept_for():
+async def test_messages_about_a_reserved_place_name_its_gang():
     world = World("s/l: a:8 b:8", 0)
     for number, text in enumerate(("x: 2x8", "y: 2x8", "z: 2x8")):
         drawn = draw_gang(text, created=f"2026-01-01T00:00:0{number}Z")
@@ -319,7 +221,7 @@ async def test_words_about_a_kept_place_are_those_of_whom_it_is_kept_for():
     assert "room is kept for gang y" in world.gang("z").status.message
 
 
-async def test_when_it_starts_is_written_and_not_again_for_next_to_nothing():
+async def test_the_start_time_is_written_once_despite_tiny_changes():
     world = World("s/l: a:8-8", 2)
     world.decide()
     first, second = world.gang_key("g0"), world.gang_key("g1")
@@ -343,7 +245,7 @@ async def test_when_it_starts_is_written_and_not_again_for_next_to_nothing():
     assert world.server.gangs == before + Counter(g0=1, g1=1)
 
 
-async def test_what_was_found_of_a_gang_is_not_said_of_the_next_of_its_name():
+async def test_a_gangs_findings_are_not_told_of_its_next_namesake():
     world = World("s/l: a:8-8", 1)
     world.decide()
     key, first = world.gang_key("g0"), world.gang("g0")
@@ -360,7 +262,7 @@ async def test_what_was_found_of_a_gang_is_not_said_of_the_next_of_its_name():
         await eventually(lambda: world.gang("g0").status.estimated_start == show(7000.0))
 
 
-async def test_a_single_pod_says_when_it_starts_and_not_again_for_next_to_nothing():
+async def test_a_single_pods_start_time_is_written_once():
     world = World("s/l: a:8-8", 0)
     for name in ("p", "q"):
         world.server.shown["default", name] = pod(name, gpus=1)
@@ -390,7 +292,7 @@ async def test_a_single_pod_says_when_it_starts_and_not_again_for_next_to_nothin
     }
 
 
-async def test_many_single_pods_are_told_when_they_start_once_each_and_at_a_pace():
+async def test_many_single_pods_get_start_times_once_at_a_pace():
     world = World("s/l: a:8-8", 0)
     names = [f"p{i}" for i in range(300)]
     for name in names:

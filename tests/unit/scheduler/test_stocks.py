@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.api.names import CPU, GPU, NICS
 from lockstep.scheduler.core.model.pod_shape import PodShape, Shapes
@@ -64,7 +65,7 @@ def shape_of(columns: Columns, relations: set[str], share: GpuShare | None, nics
 
 @pytest.mark.parametrize("cards", [4, 64])
 @pytest.mark.parametrize("share", [None, GpuShare(1, 60, 0)])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_nodes_hold_together_what_each_holds_alone(cards, share, data):
     columns, free = data.draw(tables(cards))
@@ -75,7 +76,7 @@ def test_nodes_hold_together_what_each_holds_alone(cards, share, data):
     assert found.tolist() == alone
 
 
-def test_a_node_with_little_room_of_its_own_says_nothing_of_the_next():
+def test_a_node_with_little_room_says_nothing_of_the_next():
     columns = Columns()
     columns.open_inside(4, 2, 2)
     offer = offered(columns, layout(4, 2))

@@ -141,7 +141,7 @@ def broken_node(name: str) -> Any:
     return node(name, extended={"example.com/fpga": "many"})
 
 
-def test_a_node_that_cannot_be_read_is_reported_and_not_used() -> None:
+def test_an_unreadable_node_is_reported_and_not_used() -> None:
     informers, cluster = Informers(), Cluster()
     reported: list[tuple[str, str]] = []
     EventHandlers(cast(Any, informers)).attach(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import add, draw, draw_gang, places
+from tests.support.examples import examples
 
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.explain.diagnosis import explain
@@ -30,7 +31,7 @@ def roles(*sizes: int) -> str:
     return "g: " + " + ".join(f"r{i}={size}x8@leaf" for i, size in enumerate(sizes))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.integers(1, 3), min_size=1, max_size=5),
     st.lists(st.integers(1, 3), min_size=1, max_size=5),
@@ -59,7 +60,7 @@ def test_each_of_eight_roles_gets_a_leaf_of_its_own():
     assert all(at[f"g-r{i}-0"][:2] == at[f"g-r{i}-1"][:2] for i in range(8))
 
 
-def test_that_no_leaf_is_left_for_the_last_of_many_roles_is_certain():
+def test_no_leaf_left_for_the_last_of_roles_is_certain():
     cluster = draw(Cluster(), leaves(*[2] * 10, 1, 3))
     add(cluster, draw_gang(roles(*[2] * 12)))
     assert not Decider(cluster).decide(0.0).placements
@@ -86,7 +87,7 @@ def test_that_the_search_gave_up_is_said():
         ((1, 2), "room for 2 of 3 now: 1 pod (8 GPUs) short"),
     ],
 )
-def test_a_group_that_no_leaf_holds_is_counted_where_most_of_it_fits(sizes, held):
+def test_a_group_too_large_for_leaves_counts_where_most_fits(sizes, held):
     cluster = draw(Cluster(), leaves(1, 1))
     add(cluster, draw_gang(roles(*sizes)))
     Decider(cluster).decide(0.0)

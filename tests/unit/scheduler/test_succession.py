@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.support.backfilled import runs
 from tests.support.drawn import Drawn, pod
+from tests.support.examples import examples
 from tests.support.running import Running
-from tests.unit.scheduler.test_backfill import runs
 
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, GangReservation, GangStatus
@@ -101,7 +102,7 @@ def test_the_next_leader_keeps_time_and_place(says: Says, passing: float | None)
     assert promise(after).at == before.at
 
 
-def test_without_a_record_there_is_a_promise_once_it_can_be_told_when_something_ends():
+def test_a_promise_without_a_record_waits_for_a_known_end():
     world = waiting(600)
     after = succeeded(world, big=None)
     assert after.cluster.reservations.room is None
@@ -162,7 +163,7 @@ def test_what_is_shown_is_taken_out_when_it_is_over():
     assert shown["reservation"] is None
 
 
-def test_a_pod_that_has_not_started_counts_from_when_it_got_its_node():
+def test_an_unstarted_pod_counts_from_when_it_got_its_node():
     cluster = Cluster()
     got = Condition(type="PodScheduled", status="True", last_transition_time=show(500.0))
     one = pod("p", gpus=1, on="a", annotations=runs(60)["annotations"])
@@ -178,7 +179,7 @@ PASSING = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(PASSING, st.lists(st.integers(200, 900), min_size=1, max_size=3), st.data())
 def test_no_change_of_leaders_moves_the_time_of_the_first(passing, ends, data):
     world = waiting(*map(float, ends))

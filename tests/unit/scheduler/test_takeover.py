@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
+from tests.support.queue_properties import NODES, Submit, check_state, rank, stories
 from tests.support.running import Running
-from tests.unit.scheduler.test_queue_properties import NODES, Submit, check_state, rank, stories
 
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.runtime.gang_status import gang_status
@@ -67,7 +68,7 @@ def test_who_gets_the_place(case):
     assert expected in world.there()
 
 
-def test_who_lost_it_waits_again_and_stands_when_there_is_room():
+def test_the_loser_waits_again_and_is_placed_when_room_appears():
     world = Running.on(TWO)
     world.graceful = True
     world.run("x: 2x8", priority="low")
@@ -125,7 +126,7 @@ def crashed(case: Any, written: list[str], told: int, gone: int) -> Running:
 
 @pytest.mark.parametrize("written", WRITTEN, ids=lambda names: "+".join(names) or "nothing")
 @pytest.mark.parametrize("case", CRASHES.values(), ids=CRASHES)
-def test_whenever_a_leader_ends_the_place_goes_to_the_more_important_one(case, written):
+def test_the_more_important_gang_gets_the_place_whenever_leaders_end(case, written):
     victims = case[-1]
     for told in range(len(victims) + 1):
         for gone in range(told + 1):
@@ -142,7 +143,7 @@ def test_whenever_a_leader_ends_the_place_goes_to_the_more_important_one(case, w
 
 
 @pytest.mark.parametrize("nodes", ["ab", "b"])
-def test_half_a_gang_that_stands_on_what_it_took_over_gets_the_rest(nodes):
+def test_half_a_gang_on_a_taken_place_gets_the_rest(nodes):
     world = Running.on(TWO)
     world.submit(f"y: {len(nodes)}x8")
     world.show("y", nominated={f"y-{i}": on for i, on in enumerate(nodes)})
@@ -152,7 +153,7 @@ def test_half_a_gang_that_stands_on_what_it_took_over_gets_the_rest(nodes):
     assert world.places("z") == {"z-0": "a", "z-1": "b"}
 
 
-def test_a_place_is_shown_by_whose_it_was_until_it_is_written_whose_it_is():
+def test_the_former_holder_shows_a_place_until_its_owners_status():
     world = Running.on(TWO)
     world.graceful = True
     world.run("x: 2x8", priority="low")
@@ -171,7 +172,7 @@ def test_a_place_is_shown_by_whose_it_was_until_it_is_written_whose_it_is():
     assert shown() == {"y-0": None}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(), st.lists(st.booleans(), min_size=9, max_size=9))
 def test_no_circles_when_places_are_taken_over(story, patience):
     """Between two moments at which nothing is being freed, the order of ADR 53 only rises."""

@@ -11,7 +11,7 @@ from tests.support.drawn import add, draw_gang
 from tests.support.running import Running
 from tests.support.simulated_jobs import job, simulate
 from tests.support.waiting import eventually
-from tests.unit.scheduler.test_status_writer import World
+from tests.support.written_statuses import World
 
 from lockstep.api.names import MAX_WAIT_ANNOTATION
 from lockstep.scheduler import status_writer as status_module
@@ -67,7 +67,7 @@ def test_the_decider_asks_to_be_back_in_time():
     assert at == pytest.approx(world.now + 3600, abs=2)
 
 
-def test_it_is_tried_no_more_and_nothing_is_kept_for_it():
+def test_a_timed_out_gang_is_tried_no_more_without_reservations():
     world = Running.on(TWO)
     world.run("x: 1x8", annotations={"lockstep.dev/runtime": "9000"})
     world.run("y: 2x8", maxWait="1h")
@@ -119,7 +119,7 @@ def test_what_gives_up_before_its_turn_has_no_estimate():
         ("soon", ""),
     ],
 )
-def test_whom_its_job_ends_has_no_estimate_and_frees_its_turn(stated, why):
+def test_a_gang_its_job_ends_frees_its_turn_without_estimate(stated, why):
     world = Running.on("s/l: a:8")
     runs = "lockstep.dev/runtime"
     world.run("x: 1x8", annotations={runs: "9000"})
@@ -135,7 +135,7 @@ def test_whom_its_job_ends_has_no_estimate_and_frees_its_turn(stated, why):
     assert z.at == pytest.approx(ends if why else ends + 100, abs=5)
 
 
-def test_whom_its_job_ends_is_not_given_up_by_the_scheduler():
+def test_the_scheduler_does_not_give_up_gangs_their_job_ends():
     world = Running.on("s/l: a:8")
     world.run("x: 1x8")
     world.run("y: 1x8", annotations={MAX_WAIT_ANNOTATION: "1h"})

@@ -33,7 +33,7 @@ def test_gpt3_on_1024_gpus_moves_what_was_published():
     }
 
 
-def test_gradients_in_fp32_move_twice_and_sharded_parameters_half_as_much_again():
+def test_fp32_gradients_double_traffic_and_sharded_parameters_add_half():
     def data(**more: object) -> float:
         model = Model(parameters=8e9, **more)
         return volumes(Parallelism(data=4, model=model), 4)["data"]

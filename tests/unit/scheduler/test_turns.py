@@ -92,7 +92,7 @@ def test_whoever_starts_is_told_once_nobody_more_has_to_leave():
 
 
 @pytest.mark.parametrize("gone", ["node", "pod", "nothing"])
-def test_what_was_placed_is_told_only_where_its_pods_and_nodes_are_still_there(gone: str):
+def test_a_placement_is_reported_only_while_pods_and_nodes_exist(gone: str):
     world = Running.on("s/l: a:8 b:8 c:8", {"a": {}, "b": gpus(8)})
     world.run("old: 2x8", "a")
     world.submit("high: 1x8", "a", "high")
@@ -111,7 +111,7 @@ def test_what_was_placed_is_told_only_where_its_pods_and_nodes_are_still_there(g
     assert (("other-0", place) in told) == (gone == "nothing")
 
 
-def test_a_start_is_not_put_off_for_longer_than_a_second():
+def test_a_start_is_delayed_by_at_most_a_second():
     placement = Placement(WorkloadKey("Gang", "default", "x"), ())
     starts = TentativePlacements(Cluster(), Timers())
     starts.hold(placement, 10.0)

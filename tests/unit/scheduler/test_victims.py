@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.simulated_jobs import Json, job
 
 from lockstep.api.core import PriorityClass
@@ -17,8 +18,8 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.model.decisions import Eviction
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import world_of
 
 PRIORITIES = {"low": 1, "middle": 2, "high": 3, "top": 9}
 
@@ -90,7 +91,7 @@ def rule(there: list[tuple[str, Runs, int]], now: int, nodes: int) -> dict[str, 
     return gone
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(runs=st.lists(RUNS, min_size=1, max_size=5), data=st.data())
 def test_the_cheapest_go_and_nobody_for_room_that_others_leave(
     runs: list[Runs], data: st.DataObject
@@ -99,7 +100,7 @@ def test_the_cheapest_go_and_nobody_for_room_that_others_leave(
     there = [(f"g{n}", one, at) for n, (one, at) in enumerate(zip(runs, began, strict=True))]
     nodes = sum(one.least + one.extra for one in runs)
     size, now = data.draw(st.integers(1, nodes)), began[-1] + data.draw(st.integers(1, 3000))
-    world = world_of(parse(f"{nodes}x8"))
+    world = initial_cluster_of(parse(f"{nodes}x8"))
     world.priority_classes = [
         PriorityClass(metadata=ObjectMeta(name=name), value=value)
         for name, value in PRIORITIES.items()

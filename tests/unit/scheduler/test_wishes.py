@@ -122,7 +122,7 @@ def test_members_without_gpus_leave_nodes_with_gpus_free(members: int) -> None:
     assert set(places(made, "g").values()) == {"b"}
 
 
-def test_a_soft_taint_counts_more_than_the_gpus_of_a_node() -> None:
+def test_a_soft_taint_outweighs_the_gpus_of_a_node() -> None:
     made = Cluster()
     made.set_node(node("soft", gpus=0, soft=["t"]))
     made.set_node(node("gpus", gpus=8))
@@ -142,7 +142,7 @@ def test_a_lost_member_comes_back_to_where_the_others_are() -> None:
     assert set(places(made, "g").values()) == {"sim-l1-0"}
 
 
-def test_wishes_hold_on_the_nodes_that_a_limit_by_model_leaves() -> None:
+def test_wishes_hold_on_nodes_that_a_model_limit_leaves() -> None:
     made, model = Cluster(), "nvidia.com/gpu.product"
     made.set_node(node("full", gpus=16, labels={"leaf": "a", "spine": "s", model: "H100"}))
     for name in ("tight-0", "tight-1"):

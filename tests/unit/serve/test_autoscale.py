@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.serve.core.autoscale import Autoscaler, Policy, policy
 
@@ -44,7 +45,7 @@ class Knative:
         return desired_stable
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     loads=st.lists(st.floats(0.1, 500.0), min_size=1, max_size=200),
     ready=st.integers(1, 20),

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.serve_components import run, with_revisions
 
-from lockstep.api.core import PODS, ControllerRevision, Pod
+from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, REVISION_LABEL, ROLE_LABEL
@@ -20,14 +21,12 @@ from lockstep.compat.kserve.objects import (
     Spec,
     Status,
 )
-from lockstep.compat.kserve.problem import Problem
+from lockstep.runtime.actions import Action, Create, Decision, Delete
 from lockstep.serve.core import revisions
-from lockstep.serve.core.decide import decide, translate
 from lockstep.serve.core.graph_objects import SeenGraph, decide_graph
-from lockstep.serve.core.world import Action, Create, Decision, Delete, Seen
+from lockstep.serve.core.service_state import Seen
 
 Json = dict[str, Any]
-META = ObjectMeta(name="svc", namespace="n", uid="u")
 BOX = {"name": "kserve-container", "image": "none", "command": ["serve"]}
 ROUTER = Router(metadata=ObjectMeta(name="r"), spec=RouterSpec(url="http://h:1", port=7480))
 
@@ -36,23 +35,6 @@ def service(annotations: dict[str, str] | None = None, **spec: Any) -> Inference
     meta = ObjectMeta(name="svc", namespace="n", uid="u", annotations=annotations or {})
     given = {"predictor": {"containers": [BOX]}, **spec}
     return InferenceService(metadata=meta, spec=Spec(**given), status=Status())
-
-
-def with_revisions(seen: Seen) -> Seen:
-    """Return *seen* once every revision that it needs was made."""
-    while True:
-        decision = run(seen)
-        made = [one for one in decision.actions if isinstance(one, Create)]
-        if not made or made[0].resource.kind != "ControllerRevision":
-            return seen
-        known = [*seen.revisions, convert(made[0].body, ControllerRevision)]
-        seen = replace(seen, revisions=known)
-
-
-def run(seen: Seen, wanted: int = 1, transformers: int = 1) -> Decision:
-    component = translate(seen)
-    assert not isinstance(component, Problem), component
-    return decide(seen, component, wanted, 0.0, transformers=transformers)
 
 
 def created(decision: Decision, resource: Any) -> dict[str, Json]:
@@ -77,7 +59,7 @@ def backends(body: Json) -> dict[str, int]:
     return {one["revision"]: one.get("weight", 100) for one in body["spec"]["backends"]}
 
 
-def test_a_transformer_has_the_services_route_and_the_predictor_one_behind() -> None:
+def test_a_transformer_gets_the_services_route_and_the_predictor_another() -> None:
     given = service(transformer={"containers": [{**BOX, "args": ["--x"]}]})
     seen = with_revisions(Seen(given, [], [], [], routers=[ROUTER]))
     decision = run(seen)
@@ -103,7 +85,7 @@ def test_a_service_is_ready_only_with_its_transformer() -> None:
         assert told["TransformerReady"].status == expected
 
 
-def test_a_transformer_that_goes_takes_its_pods_and_the_route_behind() -> None:
+def test_a_removed_transformer_takes_its_pods_and_the_second_route() -> None:
     given = service(transformer={"containers": [BOX]})
     seen = with_revisions(Seen(given, [], [], [], routers=[ROUTER]))
     decision = run(seen)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.serve.test_components import META, run, with_revisions
+from tests.support.serve_components import META, run, with_revisions
 
 from lockstep.api.core import AnyObject
 from lockstep.api.meta import ObjectMeta, OwnerReference
@@ -15,9 +15,10 @@ from lockstep.compat.fluid.translate import translate as cache_of
 from lockstep.compat.kserve import storage
 from lockstep.compat.kserve.objects import InferenceService, Spec
 from lockstep.compat.kserve.runtimes import known
+from lockstep.runtime.actions import Action, Change, Create, Delete
 from lockstep.serve.core import models
 from lockstep.serve.core.local_models import SeenLocalModel, decide_local, source
-from lockstep.serve.core.world import Action, Change, Create, Delete, Seen
+from lockstep.serve.core.service_state import Seen
 
 Json = dict[str, Any]
 URI = "s3://b/iris"

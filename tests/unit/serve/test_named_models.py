@@ -38,7 +38,7 @@ MODELS = [
         ("model://others/1", "model://others/1"),
     ],
 )
-def test_a_name_stands_for_the_uri_of_its_version_or_stage(uri: str, expected: str) -> None:
+def test_a_name_stands_for_its_versions_or_stages_uri(uri: str, expected: str) -> None:
     model = {"modelFormat": {"name": "sklearn"}, "storageUri": uri}
     body = {"metadata": {"name": "s", "namespace": "n"}, "spec": {"predictor": {"model": model}}}
     found = with_model(convert(body, InferenceService), MODELS)

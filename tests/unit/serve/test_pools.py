@@ -10,8 +10,8 @@ from lockstep.api.core import PODS, AnyObject, Pod
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import ROUTES
+from lockstep.runtime.actions import Change, Create
 from lockstep.serve.core.pools import SeenPool, decide_pool
-from lockstep.serve.core.world import Change, Create
 
 OURS = {ROUTE_LABEL: "pool", REVISION_LABEL: "pool"}
 SPEC = {"selector": {"matchLabels": {"app": "vllm"}}, "targetPorts": [{"number": 8000}]}

@@ -39,7 +39,7 @@ def test_a_prompt_goes_where_most_of_it_is_held() -> None:
     assert by_prefix(there, blocks(text("q")), prefixes, 0) is there[0]
 
 
-def test_a_replica_with_much_to_do_loses_even_what_it_holds() -> None:
+def test_a_busy_replica_loses_even_requests_whose_prefix_it_holds() -> None:
     prefixes, there = Prefixes(), [Replica("a"), Replica("b", in_flight=9)]
     prefixes.took("b", blocks(text("x", "y")))
     assert by_prefix(there, blocks(text("x", "y")), prefixes, 0) is there[0]

@@ -40,7 +40,7 @@ def served(count: int, name: str) -> list[Pod]:
         (served(2, "n"), 0, {"revision": NEW}, None),
     ],
 )
-def test_replicas_are_replaced_one_at_a_time_where_there_is_no_room(
+def test_without_spare_room_replicas_are_replaced_one_at_a_time(
     new: list[Pod],
     old: int,
     record: Json,
@@ -51,7 +51,7 @@ def test_replicas_are_replaced_one_at_a_time_where_there_is_no_room(
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_a_full_node_is_never_asked_for_more_and_ends_with_the_new_alone(count: int) -> None:
+def test_a_full_node_takes_no_more_and_ends_with_new(count: int) -> None:
     old, new, record, seen = served(count, "o"), [pod("n-0", placed=False)], Json(), []
     for _ in range(3 * count + 3):
         step: OneByOne | None = one_by_one(NEW, OLD, count, record, new=new, before=old)

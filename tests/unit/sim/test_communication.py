@@ -4,7 +4,7 @@ import pytest
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.input.world import world_of
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 from lockstep.sim.result import chart
 from lockstep.sim.result.communication import compared
 from lockstep.sim.result.figures import communication_cost
@@ -14,7 +14,7 @@ SPLIT = {"tensor": 8}
 
 
 def costs(*jobs):
-    world = world_of(parse(TWO_LEAVES))
+    world = initial_cluster_of(parse(TWO_LEAVES))
     result = simulate(world, *jobs)
     result.communication = compared(world, result)
     return {one.job: one for one in result.communication}, result
@@ -25,7 +25,7 @@ def test_a_job_that_is_alone_stands_at_its_best():
     assert found["a"].ratio == 1 and found["a"].seconds > 0
 
 
-def test_a_job_that_others_tear_apart_pays_for_the_wider_tier():
+def test_a_job_torn_apart_by_others_pays_the_wider_tier():
     found, _ = costs(
         job("left", "3x8", runs=100),
         job("right", "3x8", runs=100),
@@ -37,7 +37,7 @@ def test_a_job_that_others_tear_apart_pays_for_the_wider_tier():
     assert found["torn"].ratio > 1
 
 
-def test_an_elastic_job_is_compared_with_as_many_members_as_it_started_with():
+def test_an_elastic_job_is_compared_at_its_starting_size():
     found, _ = costs(
         job("other", "4x8", runs=100),
         job("grows", "2..8x8", at=1, runs=10, parallelism=SPLIT),

@@ -13,7 +13,7 @@ from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
-from lockstep.sim.input.world import world_of
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 from lockstep.sim.result.record import Result
 
 FAULTS = Faults(checkpoint_interval=40, restart_cost=30)
@@ -30,7 +30,7 @@ def scattered(policy: DefragmentationPolicy | None, *, own: bool = False, **more
     short = [job(f"{node}-short", "1x4", runs=100) for node in "abc"]
     long = [saving(job(f"{node}-long", "1x4", runs=1000)) for node in "abc"]
     pairs = [one for pair in zip(short, long, strict=True) for one in pair]
-    world = world_of(parse("3x8"))
+    world = initial_cluster_of(parse("3x8"))
     if own:
         spec = QueueSpec(defragmentation=policy)
         world.queues.append(Queue(metadata=ObjectMeta(name="default"), spec=spec))
@@ -82,14 +82,17 @@ def test_who_moves_loses_what_the_plan_says_and_goes_on():
 
 
 @pytest.mark.parametrize(("interval", "every"), [("50s", 50), ("5m", 300), (None, 40)])
-def test_a_job_loses_what_it_did_since_its_own_last_checkpoint(interval, every):
+def test_a_job_loses_the_work_since_its_last_checkpoint(interval, every):
     stated = {"checkpoint": {} if interval is None else {"interval": interval}}
     short = [job(f"{node}-short", "1x4", runs=107) for node in "abc"]
     long = [job(f"{node}-long", "1x4", runs=1000, **stated) for node in "abc"]
     pairs = [one for pair in zip(short, long, strict=True) for one in pair]
     options = Options(faults=FAULTS, defrag=DefragmentationPolicy("60s", "8h", "1s"))
     result = simulate(
-        world_of(parse("3x8")), *pairs, job("whole", "1x8", at=10, runs=50), options=options
+        initial_cluster_of(parse("3x8")),
+        *pairs,
+        job("whole", "1x8", at=10, runs=50),
+        options=options,
     )
     (one,) = result.rearrangements
     moved = next(life for life in result.lives if life.moves)
@@ -99,13 +102,13 @@ def test_a_job_loses_what_it_did_since_its_own_last_checkpoint(interval, every):
     assert moved.lost == behind * 4
 
 
-def test_a_single_member_moves_and_the_job_goes_on_without_losing_work():
+def test_a_single_member_moves_while_the_job_loses_no_work():
     short = [job(f"{node}-short", "1x4", runs=100) for node in "abc"]
     long = [job("a-long", "1x4", runs=1000), job("bend", "1..2x4", runs=1000, strategy="Spread")]
     whole = job("whole", "1x8", at=10, runs=50)
     pairs = [short[0], long[0], short[1], long[1], short[2]]
     options = Options(faults=FAULTS, defrag=DefragmentationPolicy("60s", "8h", "1s"))
-    result = simulate(world_of(parse("3x8")), *pairs, whole, options=options)
+    result = simulate(initial_cluster_of(parse("3x8")), *pairs, whole, options=options)
     (one,) = result.rearrangements
     moved = next(life for life in result.lives if life.moves)
     assert (one.price, moved.name, moved.lost, moved.ended) == (0, "bend", 0, 1000)

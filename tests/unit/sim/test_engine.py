@@ -4,6 +4,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.simulated_jobs import job, simulate, training_job
 
 from lockstep.api.core import Pod, PodDisruptionBudget, PriorityClass
@@ -13,7 +14,7 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.runtime.clock import NotConverged
 from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
-from lockstep.sim.input.world import view, world_of
+from lockstep.sim.input.initial_cluster import initial_cluster_of, view
 from lockstep.sim.result.record import Result
 
 NODE_FAULTS = Faults(node_mtbf=40.0, node_repair=1.0, restart_cost=60, checkpoint_interval=600)
@@ -61,13 +62,13 @@ def test_what_never_starts_says_why():
     assert "the cluster has room for 2 of 3" in life.waiting
 
 
-def test_a_gang_that_gets_no_room_waits_though_others_run_for_ever():
+def test_a_gang_without_room_waits_while_others_run_for_ever():
     result = simulate("2x8", job("a", "1x8"), job("b", "2x8", runs=5))
     assert times(result) == {"a": (0, None), "b": (None, None)}
 
 
 @pytest.mark.parametrize(("until", "end"), [(30, 30), (1000, 60)])
-def test_it_stops_at_the_time_that_is_named_or_when_all_is_done(until, end):
+def test_it_stops_at_the_named_time_or_when_done(until, end):
     result = simulate("2x8", job("a", "1x8", runs=60), options=Options(until=until))
     assert result.end == end
 
@@ -98,14 +99,14 @@ def test_a_period_puts_decisions_off_to_its_multiples(jobs, expected):
     }
 
 
-def test_why_a_job_gave_up_is_from_when_its_time_was_over_not_from_the_decision():
+def test_a_job_that_gave_up_keeps_its_reason_from_then():
     jobs = job("a", "2x8", runs=15), job("b", "1x8", runs=5, maxWait="13s")
     _, b = simulate("2x8", *jobs, options=Options(period=10)).lives
     assert b.gave_up == 20
     assert "1 pod (8 GPUs) short" in b.waiting
 
 
-def test_jobs_that_break_between_two_decisions_begin_again_at_the_next():
+def test_jobs_that_break_between_decisions_restart_at_the_next():
     faults = Faults(gpu_mtbf=1, restart_cost=0, checkpoint_interval=0)
     work = job("a", "1x8", runs=10_000)
     result = simulate("1x8", work, options=Options(period=100, faults=faults))
@@ -124,7 +125,7 @@ def test_a_stay_names_pod_rank_node_and_devices():
     assert len({stay.node for stay in stays}) == 1
 
 
-def test_a_job_whose_node_fails_goes_on_from_its_last_checkpoint():
+def test_a_job_whose_node_fails_continues_from_its_checkpoint():
     result = simulate("4x8", job("a", "4x8", runs=200_000), options=Options(faults=NODE_FAULTS))
     (life,) = result.lives
     assert life.restarts > 0
@@ -133,14 +134,14 @@ def test_a_job_whose_node_fails_goes_on_from_its_last_checkpoint():
     assert 0 < life.lost <= life.restarts * 600 * 32
 
 
-def test_an_elastic_job_survives_the_loss_of_a_node_without_losing_work():
+def test_an_elastic_job_survives_node_loss_without_losing_work():
     result = simulate("4x8", job("a", "1..4x8", runs=200_000), options=Options(faults=NODE_FAULTS))
     (life,) = result.lives
     assert result.node_faults > 0
     assert life.lost == 0
 
 
-def test_a_job_breaks_by_itself_the_more_often_the_more_gpus_it_has():
+def test_more_gpus_make_a_job_break_more_often():
     faults = Faults(gpu_mtbf=200.0, restart_cost=60, checkpoint_interval=600)
     small = simulate("16x8", job("a", "1x8", runs=200_000), options=Options(faults=faults))
     large = simulate("16x8", job("a", "16x8", runs=200_000), options=Options(faults=faults))
@@ -155,7 +156,7 @@ def test_a_job_that_has_ended_breaks_no_more():
     assert result.lives[4].restarts > 0
 
 
-def test_a_job_gives_up_when_it_has_waited_too_long_and_room_is_left_to_others():
+def test_a_job_that_waited_too_long_leaves_its_room():
     jobs = [
         job("a", "2x8", runs=1000),
         job("b", "2x8", at=10, runs=50, maxWait="5m"),
@@ -179,7 +180,7 @@ def test_who_waits_behind_what_never_ends_gives_up_too():
     assert (result.lives[1].gave_up, result.end) == (3600, 3600)
 
 
-def test_the_time_for_which_a_job_may_wait_counts_anew_when_it_loses_its_place():
+def test_the_allowed_wait_restarts_when_the_place_is_lost():
     result = simulate(
         with_objects("1x8", HIGH),
         job("low", "1x8", runs=1000, maxWait="5m"),
@@ -213,7 +214,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(JOBS, st.integers(0, 5))
 def test_no_device_is_given_out_twice_and_gangs_start_whole(drawn, seed):
     jobs = [job(f"j{n}", size, at=at, runs=runs) for n, size, at, runs in drawn]
@@ -233,7 +234,7 @@ def test_no_device_is_given_out_twice_and_gangs_start_whole(drawn, seed):
     assert all(len(pods) == sizes[name] for (name, _), pods in starts.items())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(JOBS, st.integers(0, 5))
 def test_the_same_seed_gives_the_same_run(drawn, seed):
     jobs = [job(f"j{n}", size, at=at, runs=runs) for n, size, at, runs in drawn]
@@ -253,7 +254,7 @@ HIGH = {
 
 def with_objects(spec, *objects):
     """Return the world of a SPEC with further objects."""
-    there = world_of(parse(spec))
+    there = initial_cluster_of(parse(spec))
     there.priority_classes = [view(o, PriorityClass) for o in objects if o["kind"] != "Queue"]
     there.queues = [view(o, Queue) for o in objects if o["kind"] == "Queue"]
     return there
@@ -268,7 +269,7 @@ def queue(name, **spec):
     }
 
 
-def test_the_less_important_gives_way_and_begins_again_from_its_checkpoint():
+def test_the_less_important_job_yields_and_resumes_from_its_checkpoint():
     faults = Faults(checkpoint_interval=100, restart_cost=30)
     result = simulate(
         with_objects("2x8", HIGH),
@@ -304,7 +305,7 @@ def test_a_queues_limit_holds_its_jobs_back():
     assert times(result) == {"a": (0, 100), "b": (100, 200), "c": (0, 100)}
 
 
-def test_decisions_that_do_not_come_to_an_end_are_an_error_that_names_moment_and_jobs():
+def test_endless_decisions_raise_an_error_naming_moment_and_jobs():
     with pytest.raises(NotConverged) as caught:
         simulate(
             with_objects("1x8", HIGH),
@@ -319,8 +320,8 @@ def test_decisions_that_do_not_come_to_an_end_are_an_error_that_names_moment_and
     )
 
 
-def test_a_job_whose_pods_stand_at_the_start_goes_on_where_it_is():
-    there = world_of(parse("2x8"))
+def test_a_job_placed_at_the_start_continues_there():
+    there = initial_cluster_of(parse("2x8"))
     node = sorted(there.nodes)[1]
     meta = {
         "name": "on-worker-0",
@@ -355,7 +356,7 @@ def budget(name, gang, allowed):
     [("a", 0, "b"), ("b", 0, "a"), ("b", 1, "b")],
     ids=["one", "the other", "as far as the budget goes"],
 )
-def test_who_is_protected_by_a_budget_stays_where_others_can_go(protected, allowed, victim):
+def test_a_job_protected_by_budget_stays_where_others_can_go(protected, allowed, victim):
     there = with_objects("2x8", HIGH)
     there.budgets = [view(budget("kept", protected, allowed), PodDisruptionBudget)]
     jobs = [job(name, "1x8", at=at, runs=1000) for at, name in enumerate("ab")]

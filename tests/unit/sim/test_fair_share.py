@@ -9,12 +9,13 @@ from math import ceil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.simulated_jobs import Json, job, simulate
 
 from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
-from lockstep.sim.input.world import World, view, world_of
+from lockstep.sim.input.initial_cluster import InitialCluster, initial_cluster_of, view
 
 GPU = "nvidia.com/gpu"
 FROM, UNTIL = 150.0, 550.0
@@ -63,8 +64,8 @@ class Case:
                 found[name] = due
         return {name: found[name] for name in self.leaves}
 
-    def world(self) -> World:
-        world = world_of(parse(self.nodes))
+    def world(self) -> InitialCluster:
+        world = initial_cluster_of(parse(self.nodes))
         around = "around" if self.limit else None
         specs: dict[str, Json] = {"around": {"limit": {GPU: self.limit}}} if around else {}
         for name, (parent, weight, guaranteed) in self.tree.items():
@@ -178,7 +179,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(tree, nodes, jobs, runs, draw(st.integers(0, 1000)))
 
 
-@settings(max_examples=2, deadline=None, derandomize=True)
+@settings(max_examples=examples(2), deadline=None, derandomize=True)
 @given(cases())
 def test_drawn_saturated_queues_hold_their_fair_share(case: Case):
     held_evenly(case)
@@ -186,7 +187,7 @@ def test_drawn_saturated_queues_hold_their_fair_share(case: Case):
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases())
 def test_many_saturated_queues_hold_their_fair_share(case: Case):
     held_evenly(case)

@@ -12,6 +12,7 @@ from bench.fgd.lists import ListedNode, ListedPod
 from bench.fgd.nodes import ListedNodes, NodeOffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from lockstep.scheduler.core.scoring.gpu_milli import Request
 
@@ -97,7 +98,7 @@ def check(nodes: Sequence[ListedNode], pods: Sequence[ListedPod], outcome: Outco
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     offer=st.lists(offers, min_size=1, max_size=8).filter(lambda o: any(n.cards for n in o)),
     asked=st.lists(requests, min_size=1, max_size=60),
@@ -117,7 +118,7 @@ def test_capacities_and_models_are_kept_and_what_fits_is_placed(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(asked=st.lists(requests, min_size=2, max_size=40), cut=st.integers(1, 39))
 def test_a_place_is_chosen_without_sight_of_later_arrivals(
     policy: str, asked: list[Request], cut: int
@@ -161,7 +162,7 @@ def test_the_allocation_at_arrived_demand(sizes: list[int], told: dict[str, floa
     assert outcome.allocation == told
 
 
-def test_the_first_drop_is_told_by_the_demand_that_had_come_and_drops_by_class() -> None:
+def test_the_first_drop_states_demand_and_drops_by_class() -> None:
     sizes = [(1, 1000), (1, 600), (1, 600), (2, 1000), (0, 0)]
     pods = named([Request(1, 60 if not n else 1, n, milli) for n, milli in sizes])
     outcome = run(listed([NodeOffer(100, 50, 2, "A")]), pods, "best-fit", 0)
@@ -175,7 +176,7 @@ def test_the_first_drop_is_told_by_the_demand_that_had_come_and_drops_by_class()
     ratio=st.sampled_from([0.5, 1.0, 1.3]),
     seed=st.integers(0, 5),
 )
-def test_arrivals_stop_short_of_the_ratio_by_less_than_a_card(
+def test_arrivals_stop_within_a_card_of_the_ratio(
     sizes: list[int], ratio: float, seed: int
 ) -> None:
     capacity = 20_000
@@ -191,12 +192,12 @@ def test_arrivals_stop_short_of_the_ratio_by_less_than_a_card(
         assert originals == sorted(pod.name for pod in pods), "the list itself comes first"
 
 
-def test_copies_are_counted_by_one_of_their_cards_where_they_stop() -> None:
+def test_copies_are_counted_by_a_card_where_they_stop() -> None:
     pods = named([Request(1, 1, 8, 1000)])
     assert len(inflated(pods, 100_000, 1.0, chance(0))) == 13, "the last one goes beyond"
 
 
-def test_typical_requests_are_the_most_popular_and_add_up_to_one() -> None:
+def test_typical_requests_are_the_most_popular_and_sum_to_one() -> None:
     asked = [Request(1000, 5, 1, 500)] * 60 + [Request(2000, 6)] * 36 + [Request(9, 9, 1, 10)] * 4
     typical = dict(typical_requests(asked))
     assert typical == {

@@ -55,7 +55,7 @@ def test_lists_without_models_and_with_more_columns_are_read(tmp_path: Path) -> 
     assert read_pods(path) == [ListedPod("p1", Request(1, 2, 1, 1000))]
 
 
-def test_arrivals_come_in_the_order_of_the_file_and_copies_keep_the_name(tmp_path: Path) -> None:
+def test_arrivals_follow_the_file_and_copies_keep_the_name(tmp_path: Path) -> None:
     pods = [ListedPod("a", Request(1, 1)), ListedPod("b", Request(2, 2))]
     path = file(tmp_path, "arrival,pod", "7,b", "3,a", "9,b")
     assert read_arrivals(path, pods) == [("7", pods[1]), ("3", pods[0]), ("9", pods[1])]

@@ -50,7 +50,7 @@ def test_shares_are_a_part_of_the_gpus(lists: Path) -> None:
     assert share_of_gpus(made, SHARE) == pytest.approx(0.6, abs=0.1)
 
 
-def test_models_are_named_by_a_part_of_the_pods_with_gpus(lists: Path) -> None:
+def test_models_are_named_by_part_of_the_gpu_pods(lists: Path) -> None:
     made = openb_made.make(lists, "gpuspec20")
     assert kinds(made) == Counter(POOL)
     named = [line for line in made if line["gpu_spec"]]
@@ -65,7 +65,7 @@ def test_copies_of_pods_of_several_gpus_are_added(lists: Path) -> None:
     assert 0.5 <= share_of_gpus(made, EIGHT) < 0.56
 
 
-def test_a_list_is_the_same_each_time_and_its_names_differ(lists: Path) -> None:
+def test_a_list_repeats_itself_and_its_names_differ(lists: Path) -> None:
     made = openb_made.make(lists, "multigpu30")
     assert made == openb_made.make(lists, "multigpu30")
     assert len({line["name"] for line in made}) == len(made)

@@ -6,14 +6,14 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import world_of
 from lockstep.sim.result import chart
 from lockstep.sim.result.figures import CLASSES, fairness, figures, size_classes
 
 
 def shown(spec, *jobs, weights=None, options=None):
-    world = world_of(parse(spec))
+    world = initial_cluster_of(parse(spec))
     simulation = Simulation(world, read_jobs(jobs, world), options or Options())
     result = simulation.run()
     return figures(result, simulation.cluster.table, weights or {}), result
@@ -55,7 +55,7 @@ def test_fairness_counts_each_queue_that_wanted_gpus(size, expected):
     assert found["fairness"] == expected
 
 
-def test_work_counts_by_the_gpus_that_do_it_however_the_pods_differ():
+def test_work_counts_by_gpus_however_the_pods_differ():
     elastic = job("a", "1..4x8", runs=100)
     launcher = job("a", "1x0")["spec"]["groups"][0] | {"name": "launcher"}
     elastic["spec"]["groups"].append(launcher)
@@ -67,7 +67,7 @@ FAILING = Faults(node_mtbf=20.0, node_repair=1.0, restart_cost=0, checkpoint_int
 
 
 @pytest.mark.parametrize("runs", [200_000, None])
-def test_what_a_fresh_start_takes_away_is_lost_whether_or_not_the_job_ends(runs):
+def test_a_fresh_start_loses_work_even_if_the_job_ends(runs):
     options = Options(faults=FAILING, until=150_000)
     found, result = shown("4x8", job("a", "4x8", runs=runs), options=options)
     assert found["seconds"] == 150_000
@@ -90,7 +90,7 @@ def test_allocation_is_held_over_usable_gpu_time():
     assert found["fragmentation"] == pytest.approx(100 * 200 / 600, abs=1e-3)
 
 
-def test_shares_of_memory_and_of_compute_on_one_card_lose_nothing():
+def test_memory_and_compute_shares_on_one_card_lose_nothing():
     half = job("m", "2x50%", runs=100)
     resources = half["spec"]["groups"][0]["template"]["spec"]["containers"][0]["resources"]
     resources["limits"] = resources["requests"] = {"lockstep.dev/gpu-memory": "40Gi"}
@@ -114,7 +114,7 @@ def test_shares_count_as_fractions_of_gpus():
     ("strategy", "nodes"), [("Binpack", 1), ("Spread", 4), ("Fragmentation", 1)]
 )
 def test_the_strategy_of_jobs_that_name_none(strategy, nodes):
-    world = world_of(parse("4x4"))
+    world = initial_cluster_of(parse("4x4"))
     works = read_jobs([job("a", "4x50%", runs=10)], world, strategy)
     result = Simulation(world, works, Options()).run()
     assert len({stay.node for stay in result.stays}) == nodes
@@ -172,7 +172,7 @@ def words(drawn):
     return [element.text for element in ElementTree.fromstring(drawn).iter() if element.text]  # noqa: S314 - our own
 
 
-def test_a_chart_tells_who_did_not_start_and_what_it_cuts_off():
+def test_a_chart_names_jobs_not_started_and_its_cut():
     _, result = shown("2x8", job("a", "1x8", runs=100), job("b", "9x8", runs=50))
     text = words(chart.svg(result))
     assert "0 of 1 started" in text and "1 jobs" in text

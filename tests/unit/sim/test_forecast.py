@@ -6,15 +6,15 @@ from lockstep.api.names import GPU
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import world_of
 from lockstep.sim.whatif.forecast import forecast
 
 WORLD = "2x8"
 
 
 def asked(wanted, *others, now_only=False):
-    world = world_of(parse(WORLD))
+    world = initial_cluster_of(parse(WORLD))
     (work,) = read_jobs([wanted], world)
     return forecast(world, read_jobs(others, world), work, now_only=now_only)
 
@@ -50,8 +50,8 @@ def test_without_the_future_it_starts_now_or_says_why_not():
     assert "room for 1 of 2 now" in found.reason
 
 
-def test_what_waits_for_a_reservation_to_lapse_is_played_to_its_start():
-    world = world_of(parse(WORLD))
+def test_a_gang_behind_a_lapsing_reservation_is_played_to_start():
+    world = initial_cluster_of(parse(WORLD))
     world.queues.append(queue("q", guaranteed={GPU: 4}))
     jobs = [
         job("a", "1x8", runs=99.5),
@@ -63,8 +63,8 @@ def test_what_waits_for_a_reservation_to_lapse_is_played_to_its_start():
     assert [life.started is not None for life in lives] == [True, False, True, True]
 
 
-def test_it_comes_when_it_has_been_decided_about_those_before_it():
-    world = world_of(parse("4x8"))
+def test_it_comes_after_the_decision_about_those_before_it():
+    world = initial_cluster_of(parse("4x8"))
     world.queues.append(queue("q", guaranteed={GPU: 8}))
     ahead = [job("a", "3x8", queue="q"), job("b", "1x1", queue="q")]
     (work,) = read_jobs([job("new", "1x8")], world)

@@ -3,8 +3,8 @@ from tests.support.simulated_jobs import job, simulate, training_job
 
 from lockstep.api.gang import GangReservation
 from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.input.initial_cluster import InputError, initial_cluster_of, read_initial_cluster
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import InputError, read_world, world_of
 
 NODE = {
     "apiVersion": "v1",
@@ -57,9 +57,9 @@ def changed(obj, path, value):
         ),
     ],
 )
-def test_an_object_that_cannot_be_used_is_named_with_the_field_and_the_remedy(obj, message):
+def test_an_unusable_object_is_named_with_field_and_remedy(obj, message):
     with pytest.raises(InputError) as caught:
-        read_jobs([obj], world_of(parse("1x1")))
+        read_jobs([obj], initial_cluster_of(parse("1x1")))
     assert str(caught.value) == message
 
 
@@ -113,9 +113,9 @@ def put(obj, path, value):
         ),
     ],
 )
-def test_an_object_of_the_cluster_is_named_with_the_field_and_the_remedy(obj, message):
+def test_a_cluster_object_is_named_with_field_and_remedy(obj, message):
     with pytest.raises(InputError) as caught:
-        read_world([NODE, obj])
+        read_initial_cluster([NODE, obj])
     assert str(caught.value).startswith(message)
 
 
@@ -126,19 +126,19 @@ def test_an_amount_that_a_job_asks_for_is_named(made, amount, said):
     part = "groups" if asked["kind"] == "Gang" else "roles"
     at = ["spec", part, 0, "template", *ASKED]
     with pytest.raises(InputError) as caught:
-        read_jobs([put(asked, at, amount)], world_of(parse("1x1")))
+        read_jobs([put(asked, at, amount)], initial_cluster_of(parse("1x1")))
     assert "spec.containers[0].resources.requests[cpu]" in str(caught.value)
     assert said in str(caught.value)
 
 
 def test_a_cluster_without_nodes_is_refused():
     with pytest.raises(InputError, match="the cluster has no Node; add Node objects"):
-        read_world([job("a", "1x1")])
+        read_initial_cluster([job("a", "1x1")])
 
 
 def test_two_jobs_of_one_name_are_refused():
     with pytest.raises(InputError, match="Gang a is there twice; give one another name"):
-        read_jobs([job("a", "1x1"), job("a", "1x1")], world_of(parse("1x1")))
+        read_jobs([job("a", "1x1"), job("a", "1x1")], initial_cluster_of(parse("1x1")))
 
 
 def test_priorities_come_from_the_clusters_classes():
@@ -152,13 +152,13 @@ def test_priorities_come_from_the_clusters_classes():
         }
         for name, value, default in (("high", 100, False), ("usual", 10, True))
     ]
-    world = read_world([NODE, *classes])
+    world = read_initial_cluster([NODE, *classes])
     works = read_jobs([job("a", "1x1", priorityClassName="high"), job("b", "1x1")], world)
     assert [work.pods[0].spec.priority for work in works] == [100, 10]
 
 
 def test_jobs_come_in_the_order_of_their_arrival():
-    world = world_of(parse("1x1"))
+    world = initial_cluster_of(parse("1x1"))
     works = read_jobs([job("a", "1x1", at=9), job("b", "1x1"), job("c", "1x1", at=4)], world)
     assert [work.name for work in works] == ["b", "c", "a"]
 
@@ -166,7 +166,7 @@ def test_jobs_come_in_the_order_of_their_arrival():
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Suspended"])
 def test_what_is_over_or_suspended_asks_for_nothing(phase):
     ended = training_job("a", "1x1", runs=1) | {"status": {"phase": phase}}
-    assert read_jobs([ended], world_of(parse("1x1"))) == []
+    assert read_jobs([ended], initial_cluster_of(parse("1x1"))) == []
 
 
 def test_the_gang_of_a_training_job_is_not_counted_twice():
@@ -174,7 +174,7 @@ def test_the_gang_of_a_training_job_is_not_counted_twice():
     owned["metadata"]["ownerReferences"] = [
         {"apiVersion": "lockstep.dev/v1alpha1", "kind": "TrainingJob", "name": "a", "uid": "u"}
     ]
-    works = read_jobs([training_job("a", "2x1", runs=5), owned], world_of(parse("1x1")))
+    works = read_jobs([training_job("a", "2x1", runs=5), owned], initial_cluster_of(parse("1x1")))
     assert [len(work.pods) for work in works] == [2]
 
 
@@ -185,11 +185,11 @@ def of_a_snapshot(obj, queued_at, made):
 
 
 @pytest.mark.parametrize("kind", [training_job, job], ids=["TrainingJob", "Gang"])
-def test_a_snapshot_says_since_when_a_job_is_queued_and_when_it_was_saved(kind):
+def test_a_snapshot_states_when_jobs_were_queued_and_saved(kind):
     resumed = of_a_snapshot(
         kind("a", "1x1", runs=5), "2026-01-01T00:00:00Z", "2026-01-01T04:00:00Z"
     )
-    (work,) = read_jobs([resumed], world_of(parse("1x1")))
+    (work,) = read_jobs([resumed], initial_cluster_of(parse("1x1")))
     assert work.gang.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
     assert work.gang.status.last_checkpoint == "2026-01-01T05:00:00Z"
 
@@ -208,7 +208,7 @@ def test_a_snapshot_carries_the_promise_that_a_gang_was_given(owned):
         }
         waiting["metadata"]["ownerReferences"] = [owner]
         objs = [waiting, training_job("a", "1x1", runs=5)]
-    (work,) = read_jobs(objs, world_of(parse("1x1")))
+    (work,) = read_jobs(objs, initial_cluster_of(parse("1x1")))
     assert work.gang.status.reservation == GangReservation(**promise)
 
 
@@ -225,7 +225,7 @@ def hypernode(name, tier, *selectors, kind="Node", tier_name=""):
 def test_hypernodes_are_tiers_of_the_cluster():
     nodes = [{**NODE, "metadata": {"name": f"n{i}"}} for i in range(1, 5)]
     exact = [{"exactMatch": {"name": name}} for name in ("n1", "n3")]
-    world = read_world(
+    world = read_initial_cluster(
         [
             *nodes,
             hypernode("odd", 1, *exact, tier_name="rack"),
@@ -247,4 +247,4 @@ def test_hypernodes_are_tiers_of_the_cluster():
 def test_a_hypernode_whose_members_cannot_be_told_is_named():
     broken = hypernode("odd", 1, {"regexMatch": {"pattern": "n["}})
     with pytest.raises(InputError, match=r"HyperNode odd: .*; mend its members"):
-        read_world([NODE, broken])
+        read_initial_cluster([NODE, broken])

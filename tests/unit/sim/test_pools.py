@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import node
+from tests.support.examples import examples
 from tests.support.pooled import node_pool
 from tests.support.simulated_jobs import job
 
@@ -19,21 +20,21 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.initial_cluster import InitialCluster, initial_cluster_of
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import World, world_of
 from lockstep.sim.result.record import Result
 
 HOUR = 3600.0
 SPOT = parse_labels("pay=spot")
 
 
-def run(world: World, *jobs: Any, **more: Any) -> tuple[Result, Simulation]:
+def run(world: InitialCluster, *jobs: Any, **more: Any) -> tuple[Result, Simulation]:
     simulation = Simulation(world, read_jobs(jobs, world), Options(**more))
     return simulation.run(), simulation
 
 
 def test_nodes_are_paid_from_their_arrival_until_they_go() -> None:
-    world = World(pools=[node_pool("p: 8x8 price=10 arrival=5m idle=10m")])
+    world = InitialCluster(pools=[node_pool("p: 8x8 price=10 arrival=5m idle=10m")])
     result, simulation = run(world, job("a", "4x8", runs=HOUR))
     bill = result.bills["p"]
     assert (bill.bought, bill.most) == (4, 4)
@@ -43,14 +44,14 @@ def test_nodes_are_paid_from_their_arrival_until_they_go() -> None:
 
 
 def test_nodes_are_used_again_before_they_are_idle_for_long() -> None:
-    world = World(pools=[node_pool("p: 8x8 price=10 arrival=5m idle=10m")])
+    world = InitialCluster(pools=[node_pool("p: 8x8 price=10 arrival=5m idle=10m")])
     result, _ = run(world, job("a", "4x8", runs=HOUR), job("b", "4x8", at=HOUR + 600, runs=HOUR))
     assert result.bills["p"].bought == 4
 
 
 def test_prices_come_from_the_lists() -> None:
     listed = {"metadata": {"name": "l"}, "spec": {"currency": "EUR", "prices": [{"gpuHour": 2.0}]}}
-    world = world_of(parse("1x8"))
+    world = initial_cluster_of(parse("1x8"))
     world.pools = [node_pool("p: 8x8 arrival=0s idle=0s")]
     world.price_lists = [convert(listed, PriceList)]
     result, _ = run(world, job("a", "1x8", runs=HOUR), job("b", "1x8", runs=HOUR))
@@ -59,7 +60,7 @@ def test_prices_come_from_the_lists() -> None:
 
 
 def test_a_reclaimed_node_is_bought_again() -> None:
-    world = World(pools=[node_pool("p: 4x8 spot price=1 arrival=1m idle=1m")])
+    world = InitialCluster(pools=[node_pool("p: 4x8 spot price=1 arrival=1m idle=1m")])
     faults = Faults(spot=SPOT, spot_mtbf=0.5, spot_return=1.0, checkpoint_interval=60.0)
     result, simulation = run(world, job("a", "2x8", runs=4 * HOUR), faults=faults)
     assert result.bills["p"].reclaimed
@@ -73,7 +74,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     jobs=JOBS,
     sizes=st.tuples(st.integers(0, 3), st.integers(0, 2)),
@@ -94,7 +95,7 @@ def test_bounds_hold_whatever_comes_and_fails(
         node_pool(f"p: {least}..6x8 leaf=4 price=5 budget={budget} arrival=1m idle=2m"),
         node_pool("q: 4x8 price=9 spot arrival=2m idle=1m"),
     ]
-    world = World(
+    world = InitialCluster(
         nodes={f"n{i}": node(f"n{i}", labels={"spine": "s", "leaf": "l"}) for i in range(standing)},
         queues=[convert({"metadata": {"name": "default"}, "spec": spec(limit)}, Queue)],
         pools=pools,

@@ -103,9 +103,7 @@ HIGH = {
         pytest.param(None, {"checkpoint": {"interval": "5m"}}, 0, 300, 0, id="as far as it says"),
     ],
 )
-def test_what_a_running_job_of_a_snapshot_had_not_saved_is_lost_with_its_place(
-    saved, spec, at, before, since
-):
+def test_a_snapshots_unsaved_work_is_lost_with_the_place(saved, spec, at, before, since):
     gang, pod = standing("low", "node-0", elapsed=2 * HOUR, saved=saved, **spec)
     high = job("high", "1x8", at=at, runs=100, priorityClassName="high")
     faults = Faults(restart_cost=0, checkpoint_interval=1800)
@@ -116,7 +114,7 @@ def test_what_a_running_job_of_a_snapshot_had_not_saved_is_lost_with_its_place(
     assert low.useful == pytest.approx((8 * HOUR + before) * 8)
 
 
-def test_where_every_step_is_kept_nothing_of_a_snapshot_is_lost():
+def test_a_snapshot_that_saves_every_step_loses_nothing():
     gang, pod = standing("low", "node-0", elapsed=2 * HOUR)
     high = job("high", "1x8", runs=100, priorityClassName="high")
     faults = Faults(restart_cost=0, checkpoint_interval=0)
@@ -124,7 +122,7 @@ def test_where_every_step_is_kept_nothing_of_a_snapshot_is_lost():
     assert (low.lost, low.ended) == (0, 8 * HOUR + 100)
 
 
-def test_a_pod_that_says_itself_since_when_it_stands_has_done_no_more_since_it_was_last_saved():
+def test_a_pods_own_start_time_limits_its_unsaved_work():
     gang, pod = standing("low", "node-0", elapsed=2 * HOUR)
     pod["metadata"]["annotations"][ELAPSED_ANNOTATION] = "60"  # it was evicted and came back
     high = job("high", "1x8", runs=100, priorityClassName="high")

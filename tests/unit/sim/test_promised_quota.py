@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.api.queue import Queue
@@ -14,7 +15,7 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.sim.engine.options import Options
-from lockstep.sim.input.world import view, world_of
+from lockstep.sim.input.initial_cluster import initial_cluster_of, view
 
 GPU = "nvidia.com/gpu"
 TREES: tuple[dict[str, str | None], ...] = (
@@ -95,11 +96,11 @@ FOLLOWS_ONE_THAT_STARTS_A_MOMENT_LATE = drawn(
 
 
 @example(FOLLOWS_ONE_THAT_STARTS_A_MOMENT_LATE)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(scenarios())
 def test_whoever_is_promised_quota_starts_in_time(scenario):
     queues, jobs = scenario
-    world, witness, decide = world_of(parse(AMPLE)), Witness(), Decider.decide
+    world, witness, decide = initial_cluster_of(parse(AMPLE)), Witness(), Decider.decide
     world.queues = queues
 
     def seen(decider: Decider, now: float, **more: Any) -> CycleResult:

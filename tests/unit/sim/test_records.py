@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
+from lockstep.sim.input.initial_cluster import initial_cluster_of
 from lockstep.sim.input.jobs import read_jobs
-from lockstep.sim.input.world import world_of
 from lockstep.sim.result import columns
 from lockstep.sim.result.columns import Distinct, Texts
 from lockstep.sim.result.job_records import JobRecords
@@ -35,7 +36,7 @@ STAYS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(STAYS, st.integers(1, 5))
 def test_stays_come_out_as_they_went_in(drawn, chunk):
     with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +56,7 @@ def test_stays_come_out_as_they_went_in(drawn, chunk):
 
 
 def test_of_a_job_that_ended_the_same_is_left():
-    world = world_of(parse("1x1"))
+    world = initial_cluster_of(parse("1x1"))
     (work,) = read_jobs([job("a", "1x1", at=3, runs=5, queue="q")], world)
     lives = JobRecords()
     first, second = lives.begin(work), lives.begin(replace(work, runtime=None))

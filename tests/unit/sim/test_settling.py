@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.api.core import PriorityClass
@@ -13,7 +14,7 @@ from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
-from lockstep.sim.input.world import view, world_of
+from lockstep.sim.input.initial_cluster import initial_cluster_of, view
 
 GPU = "nvidia.com/gpu"
 PRIORITIES = {"low": -10, "high": 10, "top": 100}
@@ -118,11 +119,11 @@ MEMBERS_ABOVE_WHERE_IT_WAS_PLANNED = told(
 @example(PROMISE_BROKEN_BY_WHO_STARTS, 0)
 @example(EXTRAS_BEFORE_A_CLAIM, 0)
 @example(FREED_MORE_THAN_IS_NEEDED, 0)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(scenarios(), st.integers(0, 9))
-def test_no_stay_is_of_no_length_and_each_moment_comes_to_an_end(scenario: Drawn, seed: int):
+def test_no_stay_lasts_zero_time_and_every_moment_ends(scenario: Drawn, seed: int):
     queues, jobs = scenario
-    world = world_of(parse("3x4"))
+    world = initial_cluster_of(parse("3x4"))
     world.queues = [view({"metadata": {"name": n}, "spec": q}, Queue) for n, q in queues.items()]
     world.priority_classes = [
         view({"metadata": {"name": name}, "value": value}, PriorityClass)

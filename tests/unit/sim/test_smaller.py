@@ -9,14 +9,15 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import queue
+from tests.support.examples import examples
 from tests.support.simulated_jobs import job, training_job
 
 from lockstep.api.names import CPU, GPU
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
+from lockstep.sim.input.initial_cluster import InitialCluster, initial_cluster_of
 from lockstep.sim.input.jobs import Job, read_jobs
-from lockstep.sim.input.world import World, world_of
 from lockstep.sim.whatif.forecast import forecast
 from lockstep.sim.whatif.smaller_shapes import Smaller, smaller
 
@@ -93,14 +94,14 @@ CASES = {
 
 @pytest.mark.parametrize(("asked", "others", "spec", "expected"), CASES.values(), ids=CASES)
 def test_its_shapes(asked, others, spec, expected):
-    world = world_of(parse(spec))
+    world = initial_cluster_of(parse(spec))
     found = smaller(world, read_jobs(others, world), asked)
     assert [shown(shape) for shape in found.shapes] == expected
     assert found.tried
 
 
 def test_processes_follow_the_gpus():
-    world = world_of(parse("1x8"))
+    world = initial_cluster_of(parse("1x8"))
     asked = training_job("new", "1x8", runs=1, parallelism={"tensor": 4, "data": 2})
     asked["spec"]["roles"][0]["processesPerNode"] = 8
     found = smaller(world, read_jobs([job("a", "1x4")], world), asked)
@@ -114,7 +115,7 @@ def test_pods_that_are_one_object_are_cut_once():
     asked = job("new", "1x8")
     (part,) = parts(asked)
     twice = {"spec": {"groups": [part, part | {"name": "other"}]}}
-    world = world_of(parse("1x8"))
+    world = initial_cluster_of(parse("1x8"))
     found = smaller(world, read_jobs([job("a", "1x4")], world), asked | twice)
     assert [shown(shape) for shape in found.shapes] == ["worker 1 gpu=2, other 1 gpu=2"]
 
@@ -125,8 +126,10 @@ WISHES = st.sampled_from([{}, {"queue": "q"}, {"queue": "r"}, {"topology": {"req
 JOBS = st.lists(st.tuples(SIZES, WISHES, st.sampled_from([None, 50.0])), max_size=6)
 
 
-def drawn(spec: str, given_jobs: list[tuple[str, Json, float | None]]) -> tuple[World, list]:
-    world = world_of(parse(spec))
+def drawn(
+    spec: str, given_jobs: list[tuple[str, Json, float | None]]
+) -> tuple[InitialCluster, list]:
+    world = initial_cluster_of(parse(spec))
     world.queues += [queue("q", guaranteed={GPU: 8}), queue("r", limit={GPU: 16})]
     objs = [
         job(f"a{i}", size, runs=runs, **wish) for i, (size, wish, runs) in enumerate(given_jobs)
@@ -147,7 +150,7 @@ def applied(obj: Json, shape: Smaller, more: int = 0) -> Json:
     return obj
 
 
-def alone(world: World, works: list[Job], obj: Json) -> bool:
+def alone(world: InitialCluster, works: list[Job], obj: Json) -> bool:
     (work,) = read_jobs([obj], world)
     return forecast(world, works, work, now_only=True).starts == 0
 
@@ -157,7 +160,7 @@ KEPT = [("1x1", {}, None), ("1x2", {"queue": "q"}, 50.0), ("1x3", {"queue": "q"}
 
 
 @example("2x8", [*KEPT, ("3x3", {}, None)], "2x3", {"queue": "q"})
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(SPECS, JOBS, SIZES, WISHES)
 def test_each_of_them_starts_and_none_with_a_pod_more(spec, others, size, wish):
     world, works = drawn(spec, others)
@@ -170,7 +173,7 @@ def test_each_of_them_starts_and_none_with_a_pod_more(spec, others, size, wish):
             assert not alone(world, works, applied(asked, shape, 1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(SPECS, JOBS, st.lists(st.tuples(SIZES, WISHES), min_size=1, max_size=4))
 def test_an_attempt_finds_what_a_simulation_of_its_own_does(spec, others, tries):
     world, works = drawn(spec, others)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from lockstep.api.core import NAMESPACES, AnyObject
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.queue import QUEUES
+from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.team import Team
-from lockstep.tenants.core.objects import OWNED, TEAM_LABEL, wanted
-from lockstep.tenants.core.plan import Apply, Plan, Remove, plan
+from lockstep.runtime.actions import Apply, Delete
+from lockstep.tenants.core.objects import OWNED, TEAM_LABEL, readable_above, wanted
+from lockstep.tenants.core.plan import Plan, plan
 
 Json = dict[str, Any]
 ANA = {"name": "ana", "role": "Admin"}
@@ -74,7 +75,12 @@ def test_a_team_gets_all_of_its_objects() -> None:
     world = World()
     assert world.settle(team(**FULL)).problems == ()
     inside = {"rolebindings", "resourcequotas", "limitranges", "networkpolicies"}
-    assert world.kinds("") == {"namespaces", "queues"}
+    assert world.kinds("") == {
+        "namespaces",
+        "queues",
+        "clusterroles",
+        "clusterrolebindings",
+    }
     assert world.kinds("vision") == world.kinds("vision-prod") == inside
     roles = {name for plural, _, name in world.objects if plural == "rolebindings"}
     assert roles == {"team-vision-admin", "team-vision-edit", "team-vision-view"}
@@ -109,7 +115,7 @@ def test_what_a_team_no_longer_wants_goes_but_namespaces_stay() -> None:
     world = World()
     world.settle(team(**FULL))
     todo = world.settle(team(members=[BEN], namespaces=["vision"]))
-    gone = {(a.resource.plural, a.namespace) for a in todo.actions if isinstance(a, Remove)}
+    gone = {(a.resource.plural, a.namespace) for a in todo.actions if isinstance(a, Delete)}
     assert ("queues", "") in gone
     assert ("rolebindings", "vision-prod") in gone
     assert not any(plural == "namespaces" for plural, _ in gone)
@@ -138,7 +144,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_done(
     assert any(word in problem for problem in todo.problems)
 
 
-def test_what_a_former_team_of_that_name_left_is_taken_over() -> None:
+def test_objects_of_a_former_namesake_team_are_taken_over() -> None:
     world = World()
     world.settle(team(**FULL))
     again = msgspec.structs.replace(
@@ -187,10 +193,38 @@ def test_unlabelled_objects_are_never_removed() -> None:
     assert ("resourcequotas", "vision", "theirs") in world.objects
 
 
-def test_devices_that_a_team_may_not_have_are_counted_to_none() -> None:
+def test_devices_forbidden_to_a_team_count_for_no_team() -> None:
     found = [one for one in wanted(team(devices=["nvidia.com/gpu"])) if "devices" in one.name]
     (quota,) = found
     hard = quota.body["spec"]["hard"]
     assert "requests.nvidia.com/gpu" not in hard
     assert hard["requests.amd.com/gpu"] == hard["requests.lockstep.dev/gpu-memory"] == "0"
     assert not [one for one in wanted(team()) if "devices" in one.name]
+
+
+def queue(name: str, parent: str = "", labelled: str = "", **spec: Any) -> Queue:
+    labels = {TEAM_LABEL: labelled} if labelled else {}
+    body = {"metadata": {"name": name, "labels": labels}, "spec": {"parent": parent, **spec}}
+    return msgspec.convert(body, Queue)
+
+
+@pytest.mark.parametrize(
+    ("others", "readable"),
+    [
+        ([queue("lab"), queue("top")], ["lab"]),
+        ([queue("lab", "top"), queue("top")], ["lab", "top"]),
+        ([queue("lab", "top", labelled="blue"), queue("top")], ["top"]),
+        ([queue("lab", "top", allowed={"namespaces": ["blue"]}), queue("top")], ["top"]),
+        ([queue("lab", "vision")], ["lab"]),
+        ([], []),
+    ],
+    ids=["parent", "all above", "of another team", "names others", "ring", "missing"],
+)
+def test_members_read_queues_above_that_tell_of_no_others(
+    others: list[Queue], readable: list[str]
+) -> None:
+    queues = {one.metadata.name: one for one in (queue("vision", "lab", "vision"), *others)}
+    assert readable_above("vision", queues) == readable
+    roles = [one for one in wanted(team(**FULL), readable) if one.resource.plural == "clusterroles"]
+    granted = {one["resources"][0]: one["resourceNames"] for one in roles[0].body["rules"]}
+    assert granted == {"teams": ["vision"], "queues": ["vision", *readable]}

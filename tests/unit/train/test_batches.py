@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 if find_spec("torch") is None:
     pytest.skip("needs torch (the train extra)", allow_module_level=True)
@@ -47,7 +48,7 @@ def steps(ranks: list[Batches], count: int) -> list[int]:
     return taken
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     samples=st.integers(1, 60),
     batch=st.integers(4, 13),

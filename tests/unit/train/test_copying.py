@@ -97,7 +97,7 @@ def test_the_next_optimizer_step_waits_for_the_copy(
     assert weights(memory, 2) == {0.0}
 
 
-def test_a_parameter_that_is_changed_by_hand_makes_the_copy_count_for_nothing(
+def test_a_parameter_changed_by_hand_invalidates_the_copy(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     param, optimizer, ckpt = trained()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.train.evidence import LONGEST, of_rank, stack
+from lockstep.train.evidence import LONGEST, memory_kills, of_rank, stack
 
 STACKS = b"""Thread 0x00007f060affd6c0 (most recent call first):
   File "/usr/lib/python3.11/threading.py", line 1002 in _bootstrap
@@ -94,3 +94,24 @@ def test_a_rank_is_told_in_four_kibibytes(tmp_path: Path) -> None:
     seen = of_rank(asker(trace, STACKS), 0, 0, 7, proc(tmp_path, "S"))
     assert len(json.dumps(seen)) <= LONGEST
     assert seen["waiting"]
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "text"),
+    [
+        ("0::/", "memory.events", "oom 3\noom_kill 2\n"),
+        ("0::/pods/7", "pods/7/memory.events", "oom 3\noom_kill 2\n"),
+        ("0::/not/mounted/here", "memory.events", "oom_kill 2\n"),
+        ("4:memory:/p\n0::/", "memory/p/memory.oom_control", "under_oom 0\noom_kill 2\n"),
+        ("5:cpu,memory:/q", "memory/memory.oom_control", "oom_kill 2\n"),
+    ],
+)
+def test_the_kernels_kills_are_counted(tmp_path: Path, line: str, file: str, text: str) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/cgroup").write_text(line + "\n")
+    place = tmp_path / "groups" / file
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    assert memory_kills(tmp_path, tmp_path / "groups") == 2
+    place.unlink()
+    assert memory_kills(tmp_path, tmp_path / "groups") == 0

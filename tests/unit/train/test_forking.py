@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import eventually_sync
 
 from lockstep.train.forking import PYTHON, SOCKET, ForkServer, fork
 from lockstep.train.forkserver import words_of
@@ -45,8 +46,7 @@ def server(tmp_path: Path) -> Iterator[ForkServer]:
 def forked(server: ForkServer, *words: str) -> Any:
     """Return a process that was forked, once the server listens."""
     env = {**os.environ, **server.variables(), "RANK": "3"}
-    while not Path(env[SOCKET]).exists():
-        os.sched_yield()
+    eventually_sync(Path(env[SOCKET]).exists, what="the server listens")
     return fork([sys.executable, *words], env, piped=True)
 
 

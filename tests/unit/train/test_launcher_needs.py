@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,14 @@ def test_outside_a_job_the_command_runs_alone() -> None:
     assert done.stdout == "here\n"
 
 
-def test_what_is_delivered_runs_with_a_bare_python_and_serves_its_ranks(tmp_path: Path) -> None:
+def test_delivered_files_run_on_bare_python_and_serve_ranks(tmp_path: Path) -> None:
     assert deliver([str(tmp_path / "run")]) == 0
     assert deliver([str(tmp_path / "run")]) == 0, "again, after a crash"
     # A name of the standard library in the program's directory does not stop the launcher.
     (tmp_path / "queue.py").write_text("raise SystemExit(3)")
     launcher = tmp_path / "run" / "bin" / "lockstep-run"
+    # The image of a job has a Python, and nothing of Lockstep.
+    venv.create(tmp_path / "image")
     done = subprocess.run(
         [str(launcher), "--", "echo", "here"],
         capture_output=True,
@@ -58,7 +61,7 @@ def test_what_is_delivered_runs_with_a_bare_python_and_serves_its_ranks(tmp_path
         check=True,
         timeout=60,
         cwd=tmp_path,
-        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
+        env={"PATH": f"{tmp_path}/image/bin:/usr/bin:/bin"},
     )
     assert done.stdout == "here\n"
     script = "import lockstep.train, lockstep.api; print(lockstep.train.__file__)"

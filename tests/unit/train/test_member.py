@@ -30,7 +30,7 @@ def test_it_runs_until_all_may_leave() -> None:
     assert member.see(world(1, "Leave")) == [Exit(0)]
 
 
-def test_a_rank_that_fails_is_told_at_once_and_the_others_end() -> None:
+def test_a_failed_rank_is_reported_immediately_and_the_others_end() -> None:
     member = running()
     assert member.failed(ENDED) == [Tell(), Stop()]
     assert (member.state, member.ended) == ("Failed", ENDED)
@@ -39,7 +39,7 @@ def test_a_rank_that_fails_is_told_at_once_and_the_others_end() -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_it_is_ready_for_the_next_generation_once_its_ranks_are_gone(fails: bool) -> None:
+def test_it_is_ready_for_the_next_generation_without_ranks(fails: bool) -> None:
     member = running()
     if fails:
         member.failed(ENDED)
@@ -67,7 +67,7 @@ def test_an_older_world_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Run", "Leave"])
-def test_a_launcher_that_missed_the_gathering_says_so_and_starts_nothing(phase: str) -> None:
+def test_a_launcher_that_missed_the_gathering_says_so_and_waits(phase: str) -> None:
     member = Member()
     assert member.see(world(4, phase)) == [Tell(), Stop()]
     assert member.state == "Failed"

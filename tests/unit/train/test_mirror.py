@@ -73,7 +73,7 @@ def held() -> Iterator[tuple[Memory, Peers]]:
     peers.close()
 
 
-def test_the_last_two_copies_of_each_rank_are_kept_and_given_back(
+def test_the_last_two_copies_of_each_rank_are_kept(
     held: tuple[Memory, Peers],
 ) -> None:
     theirs, peers = held

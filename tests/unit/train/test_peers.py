@@ -97,9 +97,7 @@ class Meddler:
 
 @pytest.mark.parametrize("at", [0, 3, 200, 5000, SIZE // 2, SIZE + 4000])
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_copy_that_was_changed_or_cut_on_its_way_never_counts(
-    peers: Peers, at: int, cut: bool
-) -> None:
+def test_a_copy_changed_or_cut_in_transfer_never_counts(peers: Peers, at: int, cut: bool) -> None:
     mine = Memory()
     with pytest.raises(NoCopy):
         fetch(Meddler(peers.address, at, cut).address, KEY, 7, partial(mine.segment, 0))
@@ -120,6 +118,6 @@ def test_memory_that_does_not_suffice_is_named_in_numbers() -> None:
         Memory().make(0, 1 << 50, 1)
 
 
-def test_a_segment_kept_by_the_launcher_is_the_one_that_the_rank_maps(holder: Memory) -> None:
+def test_the_launchers_kept_segment_is_the_one_the_rank_maps(holder: Memory) -> None:
     (fd,) = holder.files(0)
     assert [one.step for one in Segment(fd).whole()] == [7]

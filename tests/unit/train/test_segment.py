@@ -67,7 +67,7 @@ def test_a_copy_that_was_not_finished_never_counts(ends: list[bool]) -> None:
 
 
 @pytest.mark.parametrize("at", range(512, 512 + 52))
-def test_a_flipped_byte_of_the_header_makes_a_copy_count_no_more(fd: int, at: int) -> None:
+def test_a_flipped_byte_of_the_header_invalidates_a_copy(fd: int, at: int) -> None:
     segment = Segment.fresh(fd, SLOT, 1)
     write(segment, 7)
     segment.map[at] ^= 0x41

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lockstep.api import timestamp
 from lockstep.api.core import PODS, AnyObject, Node, Pod
 from lockstep.api.wire import convert
+from lockstep.runtime.actions import Change, Create, Delete
 from lockstep.workloads.core import (
     cron_jobs,
     daemon_sets,
@@ -19,16 +20,7 @@ from lockstep.workloads.core import (
     replica_sets,
     stateful_sets,
 )
-from lockstep.workloads.core.plan import (
-    JOBS,
-    REPLICA_SETS,
-    Change,
-    Create,
-    Delete,
-    Plan,
-    World,
-    amount,
-)
+from lockstep.workloads.core.plan import JOBS, REPLICA_SETS, Plan, World, amount
 
 Json = dict[str, Any]
 NOW = timestamp.parse("2026-03-10T10:30:30Z")
@@ -55,10 +47,10 @@ def pod(name: str, *, ready: str = "", phase: str = "Running", **labels: str) ->
 def names(plan: Plan) -> tuple[list[str], list[str]]:
     """Return the names of what is made, and of what is deleted."""
     makes = [one.body["metadata"]["name"] for one in plan.actions if isinstance(one, Create)]
-    return makes, [one.meta.name for one in plan.actions if isinstance(one, Delete)]
+    return makes, [one.name for one in plan.actions if isinstance(one, Delete)]
 
 
-def test_a_replica_set_makes_the_same_pods_until_they_are_seen() -> None:
+def test_a_replica_set_repeats_its_pods_until_they_are_seen() -> None:
     obj = made(replicas=3)
     first, _ = names(replica_sets.decide(obj, World(), NOW))
     again, _ = names(replica_sets.decide(obj, World(), NOW))
@@ -103,7 +95,7 @@ def _set(name: str, image: str, size: int, available: int, age: int) -> Any:
 def _sizes(plan: Plan) -> dict[str, int]:
     changes = [one for one in plan.actions if isinstance(one, Change)]
     return {
-        one.meta.name: one.patch["spec"]["replicas"]
+        one.name: one.patch["spec"]["replicas"]
         for one in changes
         if one.resource is REPLICA_SETS and "spec" in one.patch
     }
@@ -136,7 +128,7 @@ def test_a_rollout_never_goes_beyond_its_bounds(
         assert still >= min(working, least) or max(0, old - dead) + new - gone >= least
 
 
-def test_old_pods_end_before_new_ones_start_where_they_are_recreated() -> None:
+def test_recreation_ends_old_pods_before_new_ones_start() -> None:
     template = {**TEMPLATE, "spec": {"containers": [{"name": "c", "image": "two"}]}}
     obj = made(replicas=2, template=template, strategy={"type": "Recreate"})
     running, new = _set("old", "one", 2, 2, 1), _set("new", "two", 0, 0, 2)
@@ -166,7 +158,7 @@ def test_a_rollout_that_stands_still_is_told_after_its_deadline() -> None:
     assert (after["status"], after["reason"]) == ("False", "ProgressDeadlineExceeded")
 
 
-def test_numbered_pods_come_one_by_one_and_go_from_the_last() -> None:
+def test_numbered_pods_come_one_by_one_and_leave_in_reverse() -> None:
     up = "2026-01-01T00:00:00Z"
     obj = made(replicas=3)
     assert names(stateful_sets.decide(obj, World(), NOW))[0][1:] == ["a-0"]
@@ -231,7 +223,7 @@ def test_a_cron_job_runs_the_newest_time_that_is_due(spec: Json, last: str, name
 @pytest.mark.parametrize(
     ("policy", "creates", "deletes"), [("Allow", 1, 0), ("Forbid", 0, 0), ("Replace", 1, 1)]
 )
-def test_a_run_that_still_goes_on_counts_as_the_policy_says(
+def test_an_unfinished_run_counts_as_the_policy_says(
     policy: str, creates: int, deletes: int
 ) -> None:
     obj = made(

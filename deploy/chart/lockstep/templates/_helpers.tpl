@@ -27,7 +27,75 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- /* The names of the parts that this release runs. */}}
 {{- define "lockstep.components" -}}
-scheduler controllers{{ if .Values.console.enabled }} console{{ end }}{{ if .Values.gateway.enabled }} gateway{{ end }}{{ if .Values.admission.enabled }} admission{{ end }}{{ if .Values.simulatedNodes.enabled }} simulate-nodes{{ end }}
+scheduler controllers{{ if .Values.agent.enabled }} agent{{ end }}{{ if .Values.data.enabled }} data-cache{{ end }}{{ if .Values.router.enabled }} router{{ end }}{{ if .Values.recorder.enabled }} recorder{{ end }}{{ if .Values.console.enabled }} console{{ end }}{{ if .Values.gateway.enabled }} gateway{{ end }}{{ if .Values.admission.enabled }} admission{{ end }}{{ if .Values.simulatedNodes.enabled }} simulate-nodes{{ end }}
+{{- end }}
+
+{{- /* The namespace of a part: agent and data cache change their node. */}}
+{{- define "lockstep.home" -}}
+{{ ternary .root.Values.nodes.namespace .root.Release.Namespace (has .component (list "agent" "data-cache")) }}
+{{- end }}
+
+{{- /* The claim that the usage records lie on; empty where the cluster can make none. */}}
+{{- define "lockstep.records" -}}
+{{- $volume := .Values.recorder.volume }}
+{{- $default := false }}
+{{- $classes := (lookup "storage.k8s.io/v1" "StorageClass" "" "").items }}
+{{- range $classes }}
+{{- if eq (dig "storageclass.kubernetes.io/is-default-class" "" (.metadata.annotations | default dict)) "true" }}
+{{- $default = true }}
+{{- end }}
+{{- end }}
+{{- /* Rendered without a cluster, nothing can be looked up: the namespaces tell. */}}
+{{- $seen := (lookup "v1" "Namespace" "" "").items }}
+{{- if $volume.existingClaim -}}
+{{ $volume.existingClaim }}
+{{- else if or $volume.storageClass $default (not $seen) -}}
+lockstep-records
+{{- end }}
+{{- end }}
+
+{{- /* Whether what needs the Prometheus operator is made: auto, true or false. */}}
+{{- define "lockstep.monitored" -}}
+{{- $has := .root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" .kind) }}
+{{- if or (eq (toString .wanted) "true") (and (eq (toString .wanted) "auto") $has) }}yes{{ end }}
+{{- end }}
+
+{{- /* What a pod of a node is: it runs as root, and as the system's own. */}}
+{{- define "lockstep.nodepod" -}}
+serviceAccountName: lockstep-{{ .component }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+priorityClassName: system-node-critical
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "lockstep.nodecontainer" -}}
+name: {{ .component }}
+image: {{ include "lockstep.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  privileged: true
+  runAsUser: 0
+  readOnlyRootFilesystem: true
+resources:
+  {{- toYaml .values.resources | nindent 2 }}
 {{- end }}
 
 {{- /* What every pod of Lockstep is: nobody in particular, with nothing to write on. */}}

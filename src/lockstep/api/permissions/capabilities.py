@@ -19,6 +19,17 @@ TEAMS: Final[Rules] = (
     rule("rbac.authorization.k8s.io", "rolebindings", "create", "delete", "patch", *FOLLOW),
     # It gives members these roles without having their rights itself, and gives no others.
     rule("rbac.authorization.k8s.io", "clusterroles", "bind", names="admin edit view"),
+    # Members read their team, its queue and those above by their names; a role can only hand on
+    # what its maker may do.
+    rule(
+        "rbac.authorization.k8s.io",
+        "clusterroles clusterrolebindings",
+        "create",
+        "delete",
+        "patch",
+        *FOLLOW,
+    ),
+    rule(GROUP, "teams queues", "get"),
     # An owner that blocks nothing still takes the right to say so on some servers.
     rule(GROUP, "teams/finalizers", "update"),
 )

@@ -48,11 +48,19 @@ _STAY: Final = (
 """Groups whose objects do not end by themselves after a time."""
 
 
+_SUSPENDED: Final = ("batch", "jobset.x-k8s.io", "kubeflow.org", "trainer.kubeflow.org")
+"""Groups of jobs that are let go and suspended again under Kueue's contract."""
+
+
 def foreign() -> Iterator[Json]:
     """Yield the rules for these kinds."""
     for group, plurals in FOREIGN.items():
         yield rule(group, plurals, *(() if group in _STAY else ("delete",)), *FOLLOW)
         yield rule(group, " ".join(f"{plural}/status" for plural in plurals.split()), "patch")
+    yield rule("kueue.x-k8s.io", "workloads", "create", *FOLLOW)
+    yield rule("kueue.x-k8s.io", "workloads/status", "patch")
+    for group in _SUSPENDED:
+        yield rule(group, FOREIGN[group], "patch")
     # An object that is gone from a cache is looked for before what was made of it goes.
     yield rule("kueue.x-k8s.io", "clusterqueues cohorts localqueues", "get")
     yield rule(("scheduling.run.ai", "scheduling.volcano.sh"), "queues", "get")

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lockstep.api.names import CONTROLLERS_LEASE, GROUP, SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from lockstep.api.names import (
+    CONTROLLERS_LEASE,
+    GROUP,
+    RECORDER_LEASE,
+    SCHEDULER_LEASE,
+    SYSTEM_NAMESPACE,
+)
 from lockstep.api.permissions.capabilities import (
     DATA,
     HEALTH,
@@ -57,6 +63,7 @@ _OWN_KINDS: Final = rule(
             "teams",
             "topologies",
             "trainingjobs",
+            "usagequeries",
         )
     ),
 )
@@ -80,6 +87,11 @@ _WORKLOADS: Final[Rules] = (
     rule("", "persistentvolumeclaims", "create"),
 )
 """What Kubernetes' own workloads take where no kube-controller-manager serves them."""
+_ANSWER_USAGE: Final = (
+    rule(GROUP, "usagequeries", "delete", *FOLLOW),
+    rule(GROUP, "usagequeries/status", "patch"),
+)
+"""Questions of users about their use of GPUs, which are answered in their status."""
 _SIMULATED: Final = (
     rule("", "nodes", "create", "get", "patch", *FOLLOW),
     rule("", "nodes/status pods/status", "patch"),
@@ -97,7 +109,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "pods", "delete", "get", *FOLLOW),
             rule("", "pods/binding", "create"),
             rule("", "pods/status", "patch"),
-            rule("", "nodes", *FOLLOW),
+            # By the labels of its namespace a workload may use a queue.
+            rule("", "nodes namespaces", *FOLLOW),
             rule("resource.k8s.io", "resourceslices deviceclasses", *FOLLOW),
             rule("resource.k8s.io", "resourceclaims", "get", "patch", *FOLLOW),
             rule("resource.k8s.io", "resourceclaims/status", "patch"),
@@ -144,7 +157,20 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             _OWN_KINDS,
         ),
         namespaced=_lead(CONTROLLERS_LEASE),
-        embedded=(*_INSTALL, *_WORKLOADS),
+        # There they keep the records of usage, too.
+        embedded=(*_INSTALL, *_WORKLOADS, *_ANSWER_USAGE),
+        serves=True,
+    ),
+    "recorder": Permissions(
+        cluster=(
+            # It lets gangs go once their use is on record, and holds those over their budget.
+            rule(GROUP, "gangs", "patch", *FOLLOW),
+            rule(GROUP, "pricelists teams", *FOLLOW),
+            *_ANSWER_USAGE,
+            rule("", "pods nodes", *FOLLOW),
+            _OWN_KINDS,
+        ),
+        namespaced=_lead(RECORDER_LEASE),
         serves=True,
     ),
     "router": Permissions(
@@ -165,8 +191,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
         cluster=(
             rule(GROUP, "kernels", "create", "delete", "patch", *FOLLOW),
             rule(GROUP, "environments", *FOLLOW),
-            # It notes when a page is looked at, and wakes one that sleeps.
-            rule("kubeflow.org", "notebooks", "patch", *FOLLOW),
+            # By them it knows the servers of notebooks.
+            rule("kubeflow.org", "notebooks", *FOLLOW),
             rule("", "pods", *FOLLOW),
             *METRICS,
             _OWN_KINDS,
@@ -189,7 +215,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             OWN: (
                 rule("", "configmaps", *FOLLOW, names="gpu-sharing"),
                 rule("", "secrets", "create"),
-                rule("", "secrets", "get", names="lockstep-admission"),
+                # Its certificate, which it renews.
+                rule("", "secrets", "get", "patch", names="lockstep-admission"),
             )
         },
     ),
@@ -222,8 +249,14 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "datasetcaches", *FOLLOW),
             rule(GROUP, "datasetcaches/status", "patch"),
             rule("", "secrets", "get"),
+            # Of a volume written into a pod, which names a dataset: whose dataset that shows.
+            rule("", "persistentvolumes", "get"),
+            # It says that its node can keep datasets.
+            rule("", "nodes", "patch"),
             _RECORD_EVENTS,
         ),
+        serves=True,
+        on_nodes=True,
     ),
     "console": Permissions(
         cluster=(
@@ -258,6 +291,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             "kube-system": (rule("", "configmaps", *FOLLOW, names="sriovdp-config rdma-devices"),),
         },
         serves=True,
+        on_nodes=True,
     ),
 }
 """By the name of the command that starts the part."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lockstep.api.names import GROUP
+from lockstep.api.names import CONTROLLERS_LEASE, GROUP, SCHEDULER_LEASE
 from lockstep.api.permissions.capabilities import OPERATIONS, RUNTIMES
 from lockstep.api.permissions.foreign import FOREIGN
 from lockstep.api.permissions.rules import Rules, rule
@@ -14,6 +14,13 @@ _CHANGE: Final = ("create", "delete", "deletecollection", "patch", "update")
 _READ: Final = ("get", "list", "watch")
 
 _JUPYTER: Final = f"{FOREIGN['kubeflow.tkestack.io']} jupyterkerneltemplates"
+
+STANDING: Final[Rules] = (
+    rule("apps", "deployments daemonsets", "get", "list"),
+    rule("coordination.k8s.io", "leases", "get", names=f"{SCHEDULER_LEASE} {CONTROLLERS_LEASE}"),
+    rule(GROUP, "routers", "get", "list"),
+)
+"""What every user may see of the parts, in the namespaces where they run: whether they do."""
 
 PEOPLE: Final[Mapping[str, Rules]] = {
     "view": (
@@ -32,6 +39,8 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         # What launchers report of their ranks.
         rule("coordination.k8s.io", "leases", *_READ),
         rule("tensorboard.kubeflow.org", "tensorboards", *_READ),
+        # A question about what the namespace used, which the recorder answers.
+        rule(GROUP, "usagequeries", "create", "delete", "get", "list", "watch"),
     ),
     "edit": (
         rule(GROUP, "pipelineruns pipelinetriggers modelversions", *_CHANGE),

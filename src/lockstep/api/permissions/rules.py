@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lockstep.api.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
+
 Json = dict[str, Any]
 Rules = tuple[Json, ...]
 
@@ -41,6 +43,13 @@ class Permissions:
     """Beyond that on an embedded server, where nothing is installed beforehand."""
     serves: bool = False
     """Whether it serves metrics."""
+    on_nodes: bool = False
+    """Whether it runs on every node, in the namespace of parts that may change their node."""
+
+    @property
+    def home(self) -> str:
+        """Return the namespace that the part runs in on a cluster."""
+        return NODES_NAMESPACE if self.on_nodes else SYSTEM_NAMESPACE
 
     def on_embedded(self) -> list[Json]:
         """Return the rules on an embedded server, which gives each part one cluster role."""

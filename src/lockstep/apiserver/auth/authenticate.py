@@ -13,12 +13,12 @@ from lockstep.apiserver.status import unauthorized
 
 logger = logging.getLogger(__name__)
 
-# Whoever watches over the server need not have an account.
+# A monitor that probes the server needs no account.
 _OPEN_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class Authenticator:
-    """Finds out who makes a request: by certificate, else by token, else nobody."""
+    """Finds out who makes a request: by certificate, else by token, else anonymous."""
 
     def __init__(self, tokens: TokenFile, signer: TokenSigner) -> None:
         self._tokens = tokens
@@ -54,7 +54,7 @@ class Authenticator:
         raise unauthorized()
 
     def bearer(self, authorization: str, now: float) -> User | None:
-        """Return whom a ``Bearer`` header belongs to, if to anybody."""
+        """Return the user of a ``Bearer`` header; None where there is no such user."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -65,6 +65,6 @@ class Authenticator:
         try:
             return self._tokens.find(token)
         except (OSError, ValueError) as error:
-            # Whoever asks has not said who they are yet, and is not to learn about our files.
+            # The client is not authenticated yet, and must not learn about our files.
             logger.error("no token of the file is accepted: %s", error)
             return None

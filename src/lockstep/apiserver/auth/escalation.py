@@ -1,4 +1,4 @@
-"""Nobody can grant what they do not hold themselves."""
+"""Users can grant only the permissions that they hold themselves."""
 
 from __future__ import annotations
 

@@ -22,11 +22,6 @@ class User:
     uid: str = ""
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
 
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether no credential was presented."""
-        return UNAUTHENTICATED in self.groups
-
     def to_object(self) -> dict[str, Any]:
         """Return the identity as ``UserInfo`` in reviews."""
         info: dict[str, Any] = {"username": self.name, "groups": list(self.groups)}

@@ -1,4 +1,4 @@
-"""Acting as somebody else, for those who may."""
+"""Acting as another user, for those who may."""
 
 from __future__ import annotations
 

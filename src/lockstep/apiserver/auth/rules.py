@@ -71,7 +71,7 @@ class Rule:
         return verb in self.verbs or ANY in self.verbs
 
     def has_resource(self, group: str, resource: str, subresource: str) -> bool:
-        """Whether the rule is about this resource, whatever the verb and the object's name."""
+        """Whether the rule is about this resource, for any verb and any object's name."""
         if group not in self.groups and ANY not in self.groups:
             return False
         if ANY in self.resources:

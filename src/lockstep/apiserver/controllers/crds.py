@@ -21,7 +21,8 @@ class CrdWatch:
     def start(self) -> None:
         """Serve what is stored, and follow every change from now on.
 
-        Whoever creates a CRD is answered after this has run, and can use the resource at once.
+        The client that creates a CRD is answered after this has run, and can use the resource at
+        once.
         """
         for record in self._store.objects(STORAGE):
             self._catalog.define(record.key.name, served_versions(record.object()))

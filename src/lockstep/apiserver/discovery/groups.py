@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from lockstep.api.names import GROUP
 from lockstep.apiserver.builtin import Kind
 
 # Clients take the first group that has a resource of a name, so the order is part of the API.
@@ -29,6 +30,8 @@ _ORDER = (
     "node.k8s.io",
     "discovery.k8s.io",
     "resource.k8s.io",
+    # Kinds of other operators have names of ours: `kubectl get trainingjob` means ours.
+    GROUP,
 )
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY = {"alpha": 0, "beta": 1, None: 2}

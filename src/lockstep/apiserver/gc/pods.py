@@ -1,4 +1,4 @@
-"""Pods on nodes that are gone: nobody is left to end them."""
+"""Pods on nodes that are gone: no kubelet is left to end them."""
 
 from __future__ import annotations
 

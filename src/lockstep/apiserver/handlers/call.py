@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -112,12 +112,13 @@ class Call:
         Raises:
             StatusError: when one of them has a value that it cannot have.
         """
-        return _options(
+        options = _options(
             self.request.raw_query,
             self.request.headers.get("user-agent", ""),
             _OPTIONS.get(self.verb, "CreateOptions"),
             applies=media_type(self.request) == APPLY and self.verb == "patch",
         )
+        return replace(options, user=self.user)
 
 
 @lru_cache(maxsize=64)

@@ -10,13 +10,14 @@ from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_delete_options
 from lockstep.apiserver.builtin.traits import RETURNED_WHEN_DELETED
 from lockstep.apiserver.deletion import Deletion
+from lockstep.apiserver.handlers.borders import require_border
 from lockstep.apiserver.handlers.call import Call, Json, warning_headers
 from lockstep.apiserver.handlers.options import deletion_causes, flag, number
 from lockstep.apiserver.handlers.paging import next_page
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.representation import ListMeta, Whole
 from lockstep.apiserver.selection import selection
-from lockstep.apiserver.store import Record
+from lockstep.apiserver.store import Key, Record
 from lockstep.http import Request, Response
 
 _encode = msgspec.json.Encoder().encode
@@ -31,6 +32,9 @@ async def delete(objects: Objects, call: Call) -> Response:
     """
     deletion, dry_run = read_options(call.request)
     served, route = call.served, call.route
+    found = objects.store.newest(Key(served.storage, route.namespace, route.name))
+    if found is not None:
+        require_border(objects, call, None, found.object())
     result = await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
     headers = warning_headers(_orphaned(call, deletion))
     if not result.deleted or served.storage in RETURNED_WHEN_DELETED:
@@ -91,6 +95,7 @@ async def _delete_if_there(
     objects: Objects, call: Call, record: Record, deletion: Deletion, *, dry_run: bool
 ) -> None:
     _, namespace, name = record.key
+    require_border(objects, call, None, record.object())
     try:
         await objects.delete(call.served, namespace, name, deletion, dry_run=dry_run)
     except status.StatusError as error:

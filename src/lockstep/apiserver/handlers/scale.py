@@ -1,4 +1,4 @@
-"""The scale subresource: how many replicas, whatever the kind."""
+"""The scale subresource: how many replicas an object of any kind has."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.creator import sign
 from lockstep.apiserver.doubled import doubled_fields
 from lockstep.apiserver.go_json import type_name
+from lockstep.apiserver.handlers.borders import require_border
 from lockstep.apiserver.handlers.call import APPLY, Call, Json, written
 from lockstep.apiserver.handlers.patching import (
     application,
@@ -81,6 +82,7 @@ async def _create(
         raise status.failed("resourceVersion should not be set on objects to be created")
     repeated = [*warnings, *deduplicate_owners(obj)]
     sign(call.served, call.user, obj)
+    require_border(objects, call, obj, None)
     result = await objects.create(call.served, call.route.namespace, obj, options)
     return written(call, result.warned(repeated), 201)
 
@@ -146,6 +148,7 @@ async def _change(objects: Objects, call: Call, mutate: Mutate, *, applied: bool
         new = mutate(live)
         _check_patched(call, new)
         call.require_grant(new, old)
+        require_border(objects, call, new, old)
         return new
 
     return await objects.change(
@@ -195,6 +198,7 @@ async def _apply(objects: Objects, call: Call) -> Response:
         fresh = application(call, applied, objects.clock())(None)
         call.require_grant(fresh)
         sign(served, call.user, fresh)
+        require_border(objects, call, fresh, None)
         return written(
             call, await objects.create(served, route.namespace, fresh, options, applied=True), 201
         )

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from lockstep.apiserver.openapi.definition import Definition
 from lockstep.apiserver.openapi.document import document
-
-Json = dict[str, Any]
 
 
 class OpenApi:

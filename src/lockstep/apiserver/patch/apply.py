@@ -53,7 +53,7 @@ def apply(live: Json | None, applied: Json, kind: Type, by: Writer, *, force: bo
     """Return the object after a manager has applied its configuration; nothing given is changed.
 
     With no live object the result is what to create. The result lacks defaults: fill them in
-    afterwards, they belong to nobody.
+    afterwards, they have no manager.
 
     Raises:
         PatchError: Another manager owns a field that would change (409, unless *force*), or the
@@ -171,7 +171,7 @@ def _applied(
 
 
 def _prune(merged: Json, last: FieldSet, owned: FieldSet | None, kind: Type) -> Json:
-    """Remove what the manager applied the last time and nobody states any more."""
+    """Remove what the manager applied the last time and no manager states any more."""
     last_named = with_named_parents(last, kind)
     pruned = _removed(merged, last_named, kind, owned)
     everything = _named_fields(merged, kind)

@@ -50,7 +50,7 @@ def json_patch(doc: Json, operations: Any) -> Json:
 
 
 def _applied(doc: Any, operations: list[Json]) -> Any:
-    """Return *doc*, which is nobody else's, after all operations."""
+    """Return *doc* after all operations; it is changed in place, so no other code may hold it."""
     watch, copied = Stopwatch(_SECONDS), 0
     for operation in operations:
         kind = operation.get("op", "unknown")

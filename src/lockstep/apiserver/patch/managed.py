@@ -145,7 +145,7 @@ def track(
 
     Call it for every write other than an apply, after defaults are filled in and with what the
     write may not change put back. A client that sends an empty list of managers resets them. What
-    is called as one of *ignored* says, at the top of the object, is nobody's.
+    is called as one of *ignored* says, at the top of the object, has no manager.
     """
     if old is None:
         _track_creation(new, kind, by, ignored)
@@ -160,7 +160,7 @@ def track(
     if sent and sent != live and not by.subresource:
         managers = decode(sent, check=True) or managers
     if managers:
-        # An object that nobody manages stays so until the first apply.
+        # An object without managers stays so until the first apply.
         changes = compare(_claimable(old, ignored), _claimable(new, ignored), kind)
         managers = updated(managers, changes, by)
     set_managers(new, managers)
@@ -196,7 +196,7 @@ def changed_fields(changes: Comparison) -> FieldSet | None:
 
 
 def updated(managers: Managers, changes: Comparison, by: Writer) -> Managers:
-    """Return the managers after an update: what it changed is its own, what it removed nobody's."""
+    """Return the managers after an update: it owns what it changed; what it removed has none."""
     changed = changed_fields(changes)
     if changed is None and changes.removed is None:
         return managers
@@ -219,7 +219,7 @@ def released(
     *,
     keep: Identity | None = None,
 ) -> Managers:
-    """Return the managers without the fields that somebody else changed or removed."""
+    """Return the managers without the fields that another client changed or removed."""
     result = {}
     for identity, entry in managers.items():
         if identity == keep:

@@ -80,7 +80,7 @@ def _merge_value(original: Any, patch: Any, kind: Type, name: str) -> Any:
 def _clean(value: Any) -> Any:
     """Return a value of a patch that there was nothing to merge with, without its directives.
 
-    A map that says how it is to be merged is nothing by itself, whatever else it says.
+    A map that says how it is to be merged is nothing by itself, also when it has other fields.
     """
     if isinstance(value, dict):
         if _PATCH in value:

@@ -73,7 +73,7 @@ class Type:
         )
         self.default = site.get("default")
         self.written = zeros_of(name).written
-        """What is in fields that are always there, when nobody set them."""
+        """What is in fields that are always there, when no client set them."""
         self._schema = schema
         self._catalog = catalog
         self._fields: dict[str, Field] | None = None
@@ -85,7 +85,7 @@ class Type:
     def fields(self) -> dict[str, Field]:
         """The named fields: by name, their key in a field set, their type and their zero.
 
-        The zero is what an object has there when nobody has written the field.
+        The zero is what an object has there when no client has written the field.
         """
         if self._fields is None:
             members: Json = self._schema.get("properties") or {}
@@ -148,7 +148,7 @@ class Type:
 class Catalog:
     """Types by the name of their component, each made once.
 
-    Objects of *typed* kinds have parts that nobody wrote: to Kubernetes they are Go structs, in
+    Objects of *typed* kinds have parts that no client wrote: to Kubernetes they are Go structs, in
     which a struct or a required list is there, if empty. Those of custom resources have not.
     """
 

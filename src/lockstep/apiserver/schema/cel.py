@@ -185,7 +185,7 @@ def _evaluate(rule: _Rule, node: Node, value: Any, old: Any, path: str) -> list[
 
 
 def _require_cheap(rule: _Rule, variables: dict[str, Any]) -> None:
-    """Require that a rule takes few steps, whatever it does with what it sees.
+    """Require that a rule takes few steps, also on the largest object.
 
     Without loops each of its places is evaluated once, over all of the input at most; each loop
     does that once more for every part of its input.

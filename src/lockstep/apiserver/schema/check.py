@@ -6,7 +6,7 @@ The wording is that of the Kubernetes API server.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -252,16 +252,14 @@ def _has_type(node: Node, value: Any) -> bool:
     return node.type in (given, "") or (node.type == "number" and given == "integer")
 
 
-def _repeated(values: Iterable[Any]) -> list[int]:
+def _repeated(values: Iterable[Any]) -> Iterator[int]:
     """Return the positions at which a value occurs for the second time."""
     seen: dict[str, int] = {}
-    positions = []
     for position, value in enumerate(values):
         key = json.dumps(value, sort_keys=True)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
-            positions.append(position)
-    return positions
+            yield position
 
 
 def _same(value: Any, choice: Any) -> bool:

@@ -30,16 +30,6 @@ def descriptions() -> dict[str, dict[str, str]]:
     return _load("descriptions.json.gz")
 
 
-@cache
-def gvk_of() -> dict[tuple[str, str, str], str]:
-    """Return the name of the component of each group, version and kind."""
-    return {
-        (gvk["group"], gvk["version"], gvk["kind"]): name
-        for name, schema in components().items()
-        for gvk in schema.get("x-kubernetes-group-version-kind", ())
-    }
-
-
 def node(name: str) -> Node:
     """Return the parsed component called *name*.
 

@@ -325,7 +325,7 @@ def _default(part: Json, path: str) -> list[Cause]:
         return [invalid(path, value, "must not have unknown fields")]
     checker = Checker([])
     checker.check(node, value, UNSET, "")
-    # What is said is about the default alone, and keyed lists in it are nobody's concern.
+    # What is said is about the default alone, and keyed lists in it do not matter.
     return [
         Cause(f"{path}.{cause.field}" if cause.field else path, cause.reason, cause.message)
         for cause in checker.causes

@@ -1,8 +1,8 @@
 """Which fields Kubernetes leaves out, or writes, when they hold nothing.
 
 Its Go structs have fields that are no pointers: some vanish when they are empty, zero or false,
-some are written so although nobody set them, times as null. The OpenAPI documents do not tell them
-apart from others; ``tools/schemas/zeros.py`` reads it from the sources.
+some are written so although no client set them, times as null. The OpenAPI documents do not tell
+them apart from others; ``tools/schemas/zeros.py`` reads it from the sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Zeros(msgspec.Struct, frozen=True):
     dropped: frozenset[str] = frozenset()
     """Those that are left out when they are empty, zero or false."""
     written: dict[str, Any] = {}
-    """Those that are always there, and what they hold when nobody set them."""
+    """Those that are always there, and what they hold when no client set them."""
     order: list[str] = []
     """All fields, in the order in which messages show them."""
 

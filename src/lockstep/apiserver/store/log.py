@@ -137,7 +137,7 @@ class Log:
         self._db.execute(f"INSERT INTO log VALUES {places}", values)  # noqa: S608
 
     def compact(self, upto: int, superseded: Sequence[int]) -> None:
-        """Give up history up to *upto*: delete the rows *superseded* that nobody can ask for."""
+        """Give up history up to *upto*: delete the rows *superseded* that no client can ask for."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             # One statement, for the same reason as in CHUNKS.

@@ -121,6 +121,6 @@ class Event:
 
     @property
     def superseded(self) -> list[int]:
-        """Return the revisions that nobody can ask for once this one is compacted."""
+        """Return the revisions that no client can ask for once this one is compacted."""
         before = [] if self.previous is None else [self.previous.revision]
         return [*before, self.revision] if self.deleted else before

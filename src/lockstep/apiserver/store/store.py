@@ -209,7 +209,7 @@ class Store:
             Compacted: when some of them are gone.
         """
         if revision > self.revision:
-            # Nobody can have seen a revision that was never acknowledged: it is from a store
+            # No client can have seen a revision that was never acknowledged: it is from a store
             # that is gone, and to wait for it would be to skip everything until then.
             raise Compacted(revision, self.compacted)
         return self._history.since(resource, revision)

@@ -10,14 +10,11 @@ from lockstep.apiserver.tables.format import (
     NONE,
     UNKNOWN,
     UNSET,
-    Cells,
+    Cell,
     Column,
-    Layout,
-    age,
     at,
     condition,
     human_duration,
-    name_of,
     since,
     wide,
 )
@@ -25,25 +22,6 @@ from lockstep.apiserver.tables.format import (
 Json = dict[str, Any]
 
 _ROLE = "node-role.kubernetes.io/"
-
-
-def _node(obj: Json, now: float) -> Cells:
-    info = at(obj, "status.nodeInfo", {})
-    kernel = info.get("kernelVersion") or UNKNOWN
-    if info.get("architecture"):
-        kernel = f"{kernel} ({info['architecture']})"
-    return [
-        name_of(obj),
-        _node_status(obj),
-        _roles(obj),
-        age(obj, now),
-        info.get("kubeletVersion", ""),
-        _address(obj, "InternalIP"),
-        _address(obj, "ExternalIP"),
-        info.get("osImage") or UNKNOWN,
-        kernel,
-        info.get("containerRuntimeVersion") or UNKNOWN,
-    ]
 
 
 def _node_status(obj: Json) -> str:
@@ -64,36 +42,51 @@ def _roles(obj: Json) -> str:
     return ",".join(sorted(roles - {""})) or NONE
 
 
-def _address(obj: Json, type_: str) -> str:
-    addresses = at(obj, "status.addresses", [])
-    return next((str(a.get("address")) for a in addresses if a.get("type") == type_), NONE)
+def _address(type_: str) -> Cell:
+    def cell(obj: Json) -> str:
+        addresses = at(obj, "status.addresses", [])
+        return next((str(a.get("address")) for a in addresses if a.get("type") == type_), NONE)
+
+    return cell
 
 
-def _namespace(obj: Json, now: float) -> Cells:
-    return [name_of(obj), at(obj, "status.phase", ""), age(obj, now)]
+def _kernel(obj: Json) -> str:
+    info = at(obj, "status.nodeInfo", {})
+    kernel = info.get("kernelVersion") or UNKNOWN
+    return f"{kernel} ({info['architecture']})" if info.get("architecture") else kernel
 
 
-def _event(obj: Json, now: float) -> Cells:
-    # Events of the newer group name the same things differently.
-    target = obj.get("involvedObject") or obj.get("regarding") or {}
-    first = obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime")
-    last = obj.get("lastTimestamp") or obj.get("deprecatedLastTimestamp") or first
-    count = obj.get("count") or obj.get("deprecatedCount") or 1
+def _reported(field: str) -> Cell:
+    return lambda obj: at(obj, f"status.nodeInfo.{field}") or UNKNOWN
+
+
+# Events of the newer group name the same things differently.
+
+
+def _first_seen(obj: Json) -> Any:
+    first = obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp")
+    return first or obj.get("eventTime")
+
+
+def _last_seen(obj: Json) -> Any:
     if series := obj.get("series"):
-        last, count = series.get("lastObservedTime"), series.get("count", count)
-    kind, name = (target.get("kind") or "").lower(), target.get("name")
-    return [
-        since(last, now),
-        obj.get("type", ""),
-        obj.get("reason", ""),
-        f"{kind}/{name}" if name else kind,
-        target.get("fieldPath", ""),
-        _event_source(obj),
-        (obj.get("message") or obj.get("note") or "").strip(),
-        since(first, now),
-        count,
-        name_of(obj),
-    ]
+        return series.get("lastObservedTime")
+    last = obj.get("lastTimestamp") or obj.get("deprecatedLastTimestamp")
+    return last or _first_seen(obj)
+
+
+def _count(obj: Json) -> Any:
+    count = obj.get("count") or obj.get("deprecatedCount") or 1
+    return (obj.get("series") or {}).get("count", count)
+
+
+def _target(obj: Json) -> Json:
+    return obj.get("involvedObject") or obj.get("regarding") or {}
+
+
+def _target_name(obj: Json) -> str:
+    kind, name = (_target(obj).get("kind") or "").lower(), _target(obj).get("name")
+    return f"{kind}/{name}" if name else kind
 
 
 def _event_source(obj: Json) -> str:
@@ -104,34 +97,9 @@ def _event_source(obj: Json) -> str:
     return f"{component}, {instance}" if instance else component
 
 
-def _lease(obj: Json, now: float) -> Cells:
-    return [name_of(obj), at(obj, "spec.holderIdentity", ""), age(obj, now)]
-
-
-def _priority_class(obj: Json, now: float) -> Cells:
-    return [
-        name_of(obj),
-        obj.get("value", 0),
-        bool(obj.get("globalDefault")),
-        age(obj, now),
-        obj.get("preemptionPolicy", ""),
-    ]
-
-
-def _runtime_class(obj: Json, now: float) -> Cells:
-    return [name_of(obj), obj.get("handler", ""), age(obj, now)]
-
-
-def _signing_request(obj: Json, now: float) -> Cells:
+def _requested_duration(obj: Json) -> str:
     expires = at(obj, "spec.expirationSeconds")
-    return [
-        name_of(obj),
-        age(obj, now),
-        at(obj, "spec.signerName", NONE),
-        at(obj, "spec.username", ""),
-        NONE if expires is None else human_duration(expires),
-        _signing_state(obj),
-    ]
+    return NONE if expires is None else human_duration(expires)
 
 
 def _signing_state(obj: Json) -> str:
@@ -145,126 +113,152 @@ def _signing_state(obj: Json) -> str:
     return f"{state},Issued" if at(obj, "status.certificate") else state
 
 
-def _service_of_api(obj: Json, now: float) -> Cells:
-    service, available = at(obj, "spec.service"), condition(obj, "Available")
-    shown = f"{service.get('namespace')}/{service.get('name')}" if service else "Local"
+def _service_of_api(obj: Json) -> str:
+    service = at(obj, "spec.service")
+    return f"{service.get('namespace')}/{service.get('name')}" if service else "Local"
+
+
+def _is_available(obj: Json) -> str:
+    available = condition(obj, "Available")
     state = "Unknown" if available is None else str(available.get("status"))
     if available is not None and state != "True" and available.get("reason"):
         state = f"{state} ({available['reason']})"
-    return [name_of(obj), shown, state, age(obj, now)]
+    return state
 
 
-def _webhooks(obj: Json, now: float) -> Cells:
-    return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
+def _rules(obj: Json) -> int:
+    return len(at(obj, "spec.validations") or at(obj, "spec.mutations") or ())
 
 
-def _policy(obj: Json, now: float) -> Cells:
-    rules = at(obj, "spec.validations") or at(obj, "spec.mutations") or ()
+def _param_kind(obj: Json) -> str:
     kind = at(obj, "spec.paramKind")
-    shown = f"{kind.get('apiVersion')}/{kind.get('kind')}" if kind else UNSET
-    return [name_of(obj), len(rules), shown, age(obj, now)]
+    return f"{kind.get('apiVersion')}/{kind.get('kind')}" if kind else UNSET
 
 
-def _policy_binding(obj: Json, now: float) -> Cells:
-    param, shown = at(obj, "spec.paramRef"), UNSET
-    if param and param.get("name"):
-        shown = f"{param.get('namespace') or '*'}/{param['name']}"
-    return [name_of(obj), at(obj, "spec.policyName", ""), shown, age(obj, now)]
+def _param_ref(obj: Json) -> str:
+    param = at(obj, "spec.paramRef")
+    if not param or not param.get("name"):
+        return UNSET
+    return f"{param.get('namespace') or '*'}/{param['name']}"
 
 
-def _of_webhooks() -> Layout:
-    about = "Webhooks indicates the number of webhooks registered in this configuration"
-    return Layout((NAME, Column("Webhooks", about, "integer"), AGE), _webhooks)
-
-
-def _of_policies(name: str, about: str) -> Layout:
+def _of_policies(name: str, about: str) -> tuple[Column, ...]:
     kind = "ParamKind specifies the kind of resources used to parameterize this policy"
-    return Layout((NAME, Column(name, about, "integer"), Column("ParamKind", kind), AGE), _policy)
-
-
-def _of_bindings() -> Layout:
-    policy = "PolicyName indicates the policy definition which the policy binding binded to"
-    param = "ParamRef indicates the param resource which sets the configuration param"
-    columns = (NAME, Column("PolicyName", policy), Column("ParamRef", param), AGE)
-    return Layout(columns, _policy_binding)
+    return (
+        NAME,
+        Column(name, about, _rules, "integer"),
+        Column("ParamKind", kind, _param_kind),
+        AGE,
+    )
 
 
 _INFO, _STATUS, _EVENT = "core.v1.NodeSystemInfo", "core.v1.NodeStatus", "core.v1.Event"
 _CSR = "certificates.v1.CertificateSigningRequest"
 _PRIORITY = "scheduling.v1.PriorityClass"
-_EVENTS = Layout(
-    (
-        Column("Last Seen", f"{_EVENT}#lastTimestamp"),
-        Column("Type", f"{_EVENT}#type"),
-        Column("Reason", f"{_EVENT}#reason"),
-        Column("Object", f"{_EVENT}#involvedObject"),
-        wide("Subobject", "core.v1.ObjectReference#fieldPath"),
-        wide("Source", f"{_EVENT}#source"),
-        Column("Message", f"{_EVENT}#message"),
-        wide("First Seen", f"{_EVENT}#firstTimestamp"),
-        wide("Count", f"{_EVENT}#count"),
-        Column("Name", NAME.about, format="name", priority=1),
+_EVENTS = (
+    Column(
+        "Last Seen", f"{_EVENT}#lastTimestamp", timed=lambda obj, now: since(_last_seen(obj), now)
     ),
-    _event,
+    Column("Type", f"{_EVENT}#type"),
+    Column("Reason", f"{_EVENT}#reason"),
+    Column("Object", f"{_EVENT}#involvedObject", _target_name),
+    wide(
+        "Subobject",
+        "core.v1.ObjectReference#fieldPath",
+        lambda obj: _target(obj).get("fieldPath", ""),
+    ),
+    wide("Source", f"{_EVENT}#source", _event_source),
+    Column(
+        "Message",
+        f"{_EVENT}#message",
+        lambda obj: (obj.get("message") or obj.get("note") or "").strip(),
+    ),
+    wide(
+        "First Seen",
+        f"{_EVENT}#firstTimestamp",
+        timed=lambda obj, now: since(_first_seen(obj), now),
+    ),
+    wide("Count", f"{_EVENT}#count", _count),
+    Column("Name", NAME.about, NAME.cell, format="name", priority=1),
+)
+_WEBHOOKS = (
+    NAME,
+    Column(
+        "Webhooks",
+        "Webhooks indicates the number of webhooks registered in this configuration",
+        lambda obj: len(obj.get("webhooks") or ()),
+        "integer",
+    ),
+    AGE,
+)
+_BINDINGS = (
+    NAME,
+    Column(
+        "PolicyName",
+        "PolicyName indicates the policy definition which the policy binding binded to",
+        "spec.policyName",
+    ),
+    Column(
+        "ParamRef",
+        "ParamRef indicates the param resource which sets the configuration param",
+        _param_ref,
+    ),
+    AGE,
 )
 
-LAYOUTS = {
-    "nodes": Layout(
-        (
-            NAME,
-            Column("Status", "The status of the node"),
-            Column("Roles", "The roles of the node"),
-            AGE,
-            Column("Version", f"{_INFO}#kubeletVersion"),
-            wide("Internal-IP", f"{_STATUS}#addresses"),
-            wide("External-IP", f"{_STATUS}#addresses"),
-            wide("OS-Image", f"{_INFO}#osImage"),
-            wide("Kernel-Version", f"{_INFO}#kernelVersion"),
-            wide("Container-Runtime", f"{_INFO}#containerRuntimeVersion"),
+COLUMNS = {
+    "nodes": (
+        NAME,
+        Column("Status", "The status of the node", _node_status),
+        Column("Roles", "The roles of the node", _roles),
+        AGE,
+        Column("Version", f"{_INFO}#kubeletVersion", "status.nodeInfo.kubeletVersion"),
+        wide("Internal-IP", f"{_STATUS}#addresses", _address("InternalIP")),
+        wide("External-IP", f"{_STATUS}#addresses", _address("ExternalIP")),
+        wide("OS-Image", f"{_INFO}#osImage", _reported("osImage")),
+        wide("Kernel-Version", f"{_INFO}#kernelVersion", _kernel),
+        wide(
+            "Container-Runtime",
+            f"{_INFO}#containerRuntimeVersion",
+            _reported("containerRuntimeVersion"),
         ),
-        _node,
     ),
-    "namespaces": Layout((NAME, Column("Status", "The status of the namespace"), AGE), _namespace),
+    "namespaces": (NAME, Column("Status", "The status of the namespace", "status.phase"), AGE),
     "events": _EVENTS,
     "events.events.k8s.io": _EVENTS,
-    "leases.coordination.k8s.io": Layout(
-        (NAME, Column("Holder", "coordination.v1.LeaseSpec#holderIdentity"), AGE), _lease
+    "leases.coordination.k8s.io": (
+        NAME,
+        Column("Holder", "coordination.v1.LeaseSpec#holderIdentity"),
+        AGE,
     ),
-    "priorityclasses.scheduling.k8s.io": Layout(
-        (
-            NAME,
-            Column("Value", f"{_PRIORITY}#value", "integer"),
-            Column("Global-Default", f"{_PRIORITY}#globalDefault", "boolean"),
-            AGE,
-            Column("PreemptionPolicy", f"{_PRIORITY}#preemptionPolicy"),
+    "priorityclasses.scheduling.k8s.io": (
+        NAME,
+        Column("Value", f"{_PRIORITY}#value", type="integer"),
+        Column("Global-Default", f"{_PRIORITY}#globalDefault", type="boolean"),
+        AGE,
+        Column("PreemptionPolicy", f"{_PRIORITY}#preemptionPolicy"),
+    ),
+    "runtimeclasses.node.k8s.io": (NAME, Column("Handler", "node.v1.RuntimeClass#handler"), AGE),
+    "certificatesigningrequests.certificates.k8s.io": (
+        NAME,
+        AGE,
+        Column("SignerName", f"{_CSR}Spec#signerName", unset=NONE),
+        Column("Requestor", f"{_CSR}Spec#request", "spec.username"),
+        Column("RequestedDuration", f"{_CSR}Spec#expirationSeconds", _requested_duration),
+        Column("Condition", f"{_CSR}Status#conditions", _signing_state),
+    ),
+    "apiservices.apiregistration.k8s.io": (
+        NAME,
+        Column(
+            "Service",
+            "The reference to the service that hosts this API endpoint.",
+            _service_of_api,
         ),
-        _priority_class,
+        Column("Available", "Whether this service is available.", _is_available),
+        AGE,
     ),
-    "runtimeclasses.node.k8s.io": Layout(
-        (NAME, Column("Handler", "node.v1.RuntimeClass#handler"), AGE), _runtime_class
-    ),
-    "certificatesigningrequests.certificates.k8s.io": Layout(
-        (
-            NAME,
-            AGE,
-            Column("SignerName", f"{_CSR}Spec#signerName"),
-            Column("Requestor", f"{_CSR}Spec#request"),
-            Column("RequestedDuration", f"{_CSR}Spec#expirationSeconds"),
-            Column("Condition", f"{_CSR}Status#conditions"),
-        ),
-        _signing_request,
-    ),
-    "apiservices.apiregistration.k8s.io": Layout(
-        (
-            NAME,
-            Column("Service", "The reference to the service that hosts this API endpoint."),
-            Column("Available", "Whether this service is available."),
-            AGE,
-        ),
-        _service_of_api,
-    ),
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _of_webhooks(),
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": _of_webhooks(),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _of_policies(
         "Validations",
         "Validations indicates the number of validation rules defined in this configuration",
@@ -273,6 +267,6 @@ LAYOUTS = {
         "Mutations",
         "Mutation indicates the number of mutations rules defined in this configuration",
     ),
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _of_bindings(),
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _of_bindings(),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _BINDINGS,
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _BINDINGS,
 }

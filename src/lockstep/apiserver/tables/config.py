@@ -4,57 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.apiserver.tables.format import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Layout,
-    age,
-    at,
-    name_of,
-    wide,
-)
+from lockstep.apiserver.tables.format import AGE, NAME, Cell, Column, at, listed, wide
 
 Json = dict[str, Any]
 
 
-def _config_map(obj: Json, now: float) -> Cells:
-    count = len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
-    return [name_of(obj), count, age(obj, now)]
+def _entries(obj: Json) -> int:
+    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
-def _secret(obj: Json, now: float) -> Cells:
-    return [name_of(obj), obj.get("type", ""), len(obj.get("data") or {}), age(obj, now)]
+def _used(*, limits: bool) -> Cell:
+    def cell(obj: Json) -> str:
+        hard, used = at(obj, "status.hard", {}), at(obj, "status.used", {})
+        names = sorted(name for name in hard if name.startswith("limits.") is limits)
+        return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+    return cell
 
 
-def _account(obj: Json, now: float) -> Cells:
-    return [name_of(obj), age(obj, now)]
+def _subjects(kind: str, *fields: str) -> Cell:
+    def cell(obj: Json) -> str:
+        found = (one for one in obj.get("subjects") or () if one.get("kind") == kind)
+        return ", ".join("/".join(one.get(field, "") for field in fields) for one in found)
 
-
-def _quota(obj: Json, now: float) -> Cells:
-    hard, used = at(obj, "status.hard", {}), at(obj, "status.used", {})
-    shown: dict[bool, list[str]] = {True: [], False: []}
-    for name in sorted(hard):
-        shown[name.startswith("limits.")].append(f"{name}: {used.get(name, '0')}/{hard[name]}")
-    return [name_of(obj), ", ".join(shown[False]), ", ".join(shown[True]), age(obj, now)]
-
-
-def _binding(obj: Json, now: float) -> Cells:
-    role, subjects = obj.get("roleRef") or {}, obj.get("subjects") or ()
-
-    def named(kind: str) -> str:
-        return ", ".join(s.get("name", "") for s in subjects if s.get("kind") == kind)
-
-    accounts = (s for s in subjects if s.get("kind") == "ServiceAccount")
-    return [
-        name_of(obj),
-        f"{role.get('kind', '')}/{role.get('name', '')}",
-        age(obj, now),
-        named("User"),
-        named("Group"),
-        ", ".join(f"{s.get('namespace', '')}/{s.get('name', '')}" for s in accounts),
-    ]
+    return cell
 
 
 _UNRESOLVED = "If the RoleRef cannot be resolved, the Authorizer must return an error."
@@ -67,39 +40,45 @@ _ROLE = {
 }
 
 
-def _bindings(kind: str) -> Layout:
+def _bindings(kind: str) -> tuple[Column, ...]:
     shown = kind[:1].lower() + kind[1:]
-    columns = (
+    return (
         NAME,
-        Column("Role", _ROLE[kind]),
+        Column("Role", _ROLE[kind], listed(("roleRef.kind", "roleRef.name"))),
         AGE,
-        *(wide(name, f"{name} in the {shown}") for name in ("Users", "Groups", "ServiceAccounts")),
-    )
-    return Layout(columns, _binding)
-
-
-LAYOUTS = {
-    "configmaps": Layout((NAME, Column("Data", "core.v1.ConfigMap#data"), AGE), _config_map),
-    "secrets": Layout(
-        (NAME, Column("Type", "core.v1.Secret#type"), Column("Data", "core.v1.Secret#data"), AGE),
-        _secret,
-    ),
-    "serviceaccounts": Layout((NAME, AGE), _account),
-    "resourcequotas": Layout(
-        (
-            NAME,
-            Column(
-                "Request",
-                "Request represents a minimum amount of cpu/memory that a container may consume.",
-            ),
-            Column(
-                "Limit",
-                "Limits control the maximum amount of cpu/memory that a container may use "
-                "independent of contention on the node.",
-            ),
-            AGE,
+        wide("Users", f"Users in the {shown}", _subjects("User", "name")),
+        wide("Groups", f"Groups in the {shown}", _subjects("Group", "name")),
+        wide(
+            "ServiceAccounts",
+            f"ServiceAccounts in the {shown}",
+            _subjects("ServiceAccount", "namespace", "name"),
         ),
-        _quota,
+    )
+
+
+COLUMNS = {
+    "configmaps": (NAME, Column("Data", "core.v1.ConfigMap#data", _entries), AGE),
+    "secrets": (
+        NAME,
+        Column("Type", "core.v1.Secret#type"),
+        Column("Data", "core.v1.Secret#data", lambda obj: len(obj.get("data") or {})),
+        AGE,
+    ),
+    "serviceaccounts": (NAME, AGE),
+    "resourcequotas": (
+        NAME,
+        Column(
+            "Request",
+            "Request represents a minimum amount of cpu/memory that a container may consume.",
+            _used(limits=False),
+        ),
+        Column(
+            "Limit",
+            "Limits control the maximum amount of cpu/memory that a container may use "
+            "independent of contention on the node.",
+            _used(limits=True),
+        ),
+        AGE,
     ),
     "rolebindings.rbac.authorization.k8s.io": _bindings("RoleBinding"),
     "clusterrolebindings.rbac.authorization.k8s.io": _bindings("ClusterRoleBinding"),

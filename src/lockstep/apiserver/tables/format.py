@@ -3,66 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 Json = dict[str, Any]
 Cells = list[Any]
+Cell = Callable[[Json], Any]
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
 UNSET = "<unset>"
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_ZEROS: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title, and where its description is found."""
+    """One column: its title, where its description is found, and what its cells show."""
 
     name: str
     about: str = ""
     """The description, or ``COMPONENT#property`` of the built-in schemas."""
+    cell: Cell | str = ""
+    """A function of the object, or a dotted path in it: by default that of the property."""
     type: str = "string"
+    unset: Any = None
+    """Shown where nothing stands at the path; by default the zero of the type."""
     format: str = ""
     priority: int = 0
+    timed: Callable[[Json, float], Any] | None = None
+    """Stands for *cell* where the cell depends on the time."""
+
+    def reader(self) -> Callable[[Json, float], Any]:
+        """Return what makes the cell of an object at a time, in seconds since the epoch."""
+        if self.timed is not None:
+            return self.timed
+        if callable(cell := self.cell):
+            return lambda obj, _: cell(obj)
+        unset = _ZEROS.get(self.type) if self.unset is None else self.unset
+        names = (cell or self._described()).split(".")
+        return lambda obj, _: _below(obj, names, unset)
+
+    def _described(self) -> str:
+        component, _, name = self.about.partition("#")
+        for part in ("Spec", "Status"):
+            if component.endswith(part):
+                return f"{part.lower()}.{name}"
+        return name
 
 
-def wide(name: str, about: str, type_: str = "string") -> Column:
+def wide(name: str, about: str, cell: Cell | str = "", **more: Any) -> Column:
     """Return a column that is shown only where there is room."""
-    return Column(name, about, type_, priority=1)
-
-
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-NAME = Column("Name", f"{_META}#name", format="name")
-AGE = Column("Age", f"{_META}#creationTimestamp")
-CONTAINERS = wide("Containers", "Names of each container in the template.")
-IMAGES = wide("Images", "Images referenced by each container in the template.")
-
-Row = Callable[[Json, float], Cells]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The columns of a kind, and what they hold for one object at one time."""
-
-    columns: tuple[Column, ...]
-    row: Row
+    return Column(name, about, cell, priority=1, **more)
 
 
 def at(obj: Any, path: str, unset: Any = None) -> Any:
     """Return what stands at a dotted *path* in *obj*, or *unset*."""
-    for name in path.split("."):
+    return _below(obj, path.split("."), unset)
+
+
+def _below(obj: Any, names: Iterable[str], unset: Any) -> Any:
+    for name in names:
         obj = obj.get(name) if isinstance(obj, dict) else None
         if obj is None:
             return unset
     return obj
-
-
-def name_of(obj: Json) -> str:
-    """Return the name of *obj*."""
-    return str(at(obj, "metadata.name", ""))
 
 
 def since(text: str | None, now: float) -> str:
@@ -142,13 +149,6 @@ def _expression(part: Json) -> str:
     return str(forms.get(part.get("operator", ""), "<error>"))
 
 
-def containers_of(template: Any) -> tuple[str, str]:
-    """Return the names and the images of the containers of a pod template."""
-    containers = at(template, "spec.containers", [])
-    names = ",".join(c.get("name", "") for c in containers)
-    return names, ",".join(c.get("image", "") for c in containers)
-
-
 def first(items: Sequence[str], most: int, more: int | None = None) -> str:
     """Return at most *most* of *items*, and how many more there are."""
     total = len(items) if more is None else more
@@ -166,3 +166,42 @@ def is_true(obj: Json, type_: str) -> bool:
     """Whether the condition of that type holds."""
     found = condition(obj, type_)
     return found is not None and found.get("status") == "True"
+
+
+def listed(names: Iterable[str]) -> Cell:
+    """Return the cell that joins these values, found at dotted paths, with a slash."""
+    paths = tuple(names)
+    return lambda obj: "/".join(str(at(obj, path, "")) for path in paths)
+
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+NAME = Column("Name", f"{_META}#name", "metadata.name", format="name")
+AGE = Column("Age", f"{_META}#creationTimestamp", timed=age)
+
+
+def marked_default(*groups: str) -> Column:
+    """Return the column of names, in which the default of its kind is marked as that.
+
+    The annotation ``is-default-class`` of one of *groups* says which one it is.
+    """
+
+    def cell(obj: Json) -> str:
+        marks = at(obj, "metadata.annotations", {})
+        is_default = any(marks.get(f"{group}/is-default-class") == "true" for group in groups)
+        name = str(at(obj, "metadata.name", ""))
+        return f"{name} (default)" if is_default else name
+
+    return replace(NAME, cell=cell)
+
+
+def containers(template: str, make: Callable[..., Column] = wide) -> tuple[Column, Column]:
+    """Return the columns of the containers of the pod template at the path *template*."""
+
+    def named(field: str) -> Cell:
+        path = f"{template}.spec.containers"
+        return lambda obj: ",".join(one.get(field, "") for one in at(obj, path, []))
+
+    return (
+        make("Containers", "Names of each container in the template.", named("name")),
+        make("Images", "Images referenced by each container in the template.", named("image")),
+    )

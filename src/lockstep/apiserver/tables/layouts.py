@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.schema.components import descriptions
 from lockstep.apiserver.tables import cluster, config, network, pods, storage, workloads
-from lockstep.apiserver.tables.format import NAME, Cells, Column, Layout, name_of, seconds, since
-from lockstep.apiserver.tables.jsonpath import find
+from lockstep.apiserver.tables.format import NAME, Cells, Column, seconds, since
+from lockstep.apiserver.tables.jsonpath import find, text_of
 
 Json = dict[str, Any]
 
-_LAYOUTS: dict[str, Layout] = {
-    **pods.LAYOUTS,
-    **workloads.LAYOUTS,
-    **cluster.LAYOUTS,
-    **network.LAYOUTS,
-    **storage.LAYOUTS,
-    **config.LAYOUTS,
+_COLUMNS: dict[str, tuple[Column, ...]] = {
+    **pods.COLUMNS,
+    **workloads.COLUMNS,
+    **cluster.COLUMNS,
+    **network.COLUMNS,
+    **storage.COLUMNS,
+    **config.COLUMNS,
 }
 _CREATED = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta#creationTimestamp"
 
@@ -32,18 +31,16 @@ _AGE = {
 }
 
 
-def _created(obj: Json, _now: float) -> Cells:
-    return [name_of(obj), (obj.get("metadata") or {}).get("creationTimestamp", "")]
-
-
-_PLAIN = Layout((NAME, Column("Created At", _CREATED, "date")), _created)
+_PLAIN = (NAME, Column("Created At", _CREATED, "metadata.creationTimestamp", "date", ""))
 
 
 class Table:
     """What ``kubectl get`` prints for the objects of one kind."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self._columns = columns
+        self._readers = [column.reader() for column in columns]
+        self._is_of_pods = columns is pods.PODS
 
     def columns(self) -> list[Json]:
         """Return the ``columnDefinitions``."""
@@ -55,22 +52,24 @@ class Table:
                 "description": _description(column.about),
                 "priority": column.priority,
             }
-            for column in self._layout.columns
+            for column in self._columns
         ]
 
     def cells(self, obj: Json, now: float) -> Cells:
         """Return the cells of the row of *obj* at *now*, in seconds since the epoch."""
-        return self._layout.row(obj, now)
+        if self._is_of_pods:
+            return pods.row(obj, now)
+        return [read(obj, now) for read in self._readers]
 
     def conditions(self, obj: Json) -> list[Json]:
         """Return the conditions of the row of *obj*: those of a pod that has ended."""
-        return pods.row_conditions(obj) if self._layout is _LAYOUTS["pods"] else []
+        return pods.row_conditions(obj) if self._is_of_pods else []
 
 
 def builtin(kind: Kind) -> Table:
     """Return the table of a built-in kind."""
     name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-    return Table(_LAYOUTS.get(name, _PLAIN))
+    return Table(_COLUMNS.get(name, _PLAIN))
 
 
 def custom(columns: Sequence[Json]) -> Table:
@@ -78,32 +77,33 @@ def custom(columns: Sequence[Json]) -> Table:
 
     Without any, it shows the age.
     """
-    shown = columns or [_AGE]
-    paths = [(column["jsonPath"], column["type"]) for column in shown]
-
-    def row(obj: Json, now: float) -> Cells:
-        return [name_of(obj), *(_cell(obj, path, type_, now) for path, type_ in paths)]
-
-    return Table(Layout((NAME, *(_custom_column(column) for column in shown)), row))
+    return Table((NAME, *(_custom_column(column) for column in columns or [_AGE])))
 
 
 def _custom_column(column: Json) -> Column:
-    about = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+    path, type_ = column["jsonPath"], column["type"]
+    about = f"Custom resource definition column (in JSONPath format): {path}"
     return Column(
         column["name"],
         column.get("description") or about,
-        column["type"],
-        column.get("format", ""),
-        column.get("priority", 0),
+        type=type_,
+        format=column.get("format", ""),
+        priority=column.get("priority", 0),
+        timed=lambda obj, now: _cell(obj, path, type_, now),
     )
 
 
 def _cell(obj: Json, path: str, type_: str, now: float) -> Any:
-    value = next(find(path, obj), None)
-    if value is None:
+    """Return what a column shows of *obj*: nothing, printed as <none>, where it cannot be read."""
+    try:
+        found = find(path, obj)
+    except ValueError:
         return None
+    if not found:
+        return None
+    (value, *_) = found
     if type_ == "string":
-        return _text(value)
+        return text_of(value)
     if type_ == "date" and isinstance(value, str):
         return since(value, now) if seconds(value) is not None else "<invalid>"
     if type_ == "boolean":
@@ -111,12 +111,6 @@ def _cell(obj: Json, path: str, type_: str, now: float) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if type_ == "integer" else value
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
 def _description(about: str) -> str:

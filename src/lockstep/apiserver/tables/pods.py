@@ -11,12 +11,11 @@ from lockstep.apiserver.tables.format import (
     NONE,
     Cells,
     Column,
-    Layout,
     age,
     at,
+    containers,
     is_true,
     labels,
-    name_of,
     seconds,
     since,
     wide,
@@ -25,7 +24,7 @@ from lockstep.apiserver.tables.format import (
 Json = dict[str, Any]
 
 _POD = "core.v1.PodStatus"
-_COLUMNS = (
+PODS = (
     NAME,
     Column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
     Column("Status", "The aggregate status of the containers in this pod."),
@@ -59,7 +58,8 @@ class _Sum:
             self.last_restart = finished
 
 
-def _row(obj: Json, now: float) -> Cells:
+def row(obj: Json, now: float) -> Cells:
+    """Return the cells of a pod; several of them come from one look at its containers."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     total = _sum_up(obj)
     sidecars = sum(1 for c in spec.get("initContainers") or () if _is_sidecar(c))
@@ -69,7 +69,7 @@ def _row(obj: Json, now: float) -> Cells:
         restarts = f"{restarts} ({since(total.last_restart, now)} ago)"
     ips = status.get("podIPs") or [{"ip": status.get("podIP")}]
     return [
-        name_of(obj),
+        at(obj, "metadata.name", ""),
         f"{total.ready}/{containers}",
         total.reason,
         restarts,
@@ -171,16 +171,6 @@ def _gates(obj: Json) -> str:
     return f"{sum(is_true(obj, g.get('conditionType', '')) for g in gates)}/{len(gates)}"
 
 
-def _template_row(obj: Json, _now: float) -> Cells:
-    containers = at(obj, "template.spec.containers", [])
-    return [
-        name_of(obj),
-        ",".join(c.get("name", "") for c in containers),
-        ",".join(c.get("image", "") for c in containers),
-        labels(at(obj, "template.metadata.labels")),
-    ]
-
-
 def row_conditions(obj: Json) -> list[Json]:
     """Return what the row of a pod that has ended says about it."""
     phase = at(obj, "status.phase")
@@ -190,15 +180,15 @@ def row_conditions(obj: Json) -> list[Json]:
     return [{"type": "Completed", "status": "True", "reason": phase, "message": messages[phase]}]
 
 
-LAYOUTS = {
-    "pods": Layout(_COLUMNS, _row),
-    "podtemplates": Layout(
-        (
-            NAME,
-            Column("Containers", "Names of each container in the template."),
-            Column("Images", "Images referenced by each container in the template."),
-            Column("Pod Labels", "The labels for the pod template."),
+COLUMNS = {
+    "pods": PODS,
+    "podtemplates": (
+        NAME,
+        *containers("template", Column),
+        Column(
+            "Pod Labels",
+            "The labels for the pod template.",
+            lambda obj: labels(at(obj, "template.metadata.labels")),
         ),
-        _template_row,
     ),
 }

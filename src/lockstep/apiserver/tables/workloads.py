@@ -6,21 +6,17 @@ from typing import Any
 
 from lockstep.apiserver.tables.format import (
     AGE,
-    CONTAINERS,
-    IMAGES,
     NAME,
     NONE,
     UNSET,
-    Cells,
+    Cell,
     Column,
-    Layout,
-    age,
     at,
-    containers_of,
+    containers,
     human_duration,
     is_true,
     labels,
-    name_of,
+    listed,
     seconds,
     selector,
     since,
@@ -30,67 +26,17 @@ from lockstep.apiserver.tables.format import (
 Json = dict[str, Any]
 
 
-def _deployment(obj: Json, now: float) -> Cells:
-    ready, desired = at(obj, "status.readyReplicas", 0), at(obj, "spec.replicas", 0)
-    return [
-        name_of(obj),
-        f"{ready}/{desired}",
-        at(obj, "status.updatedReplicas", 0),
-        at(obj, "status.availableReplicas", 0),
-        age(obj, now),
-        *containers_of(at(obj, "spec.template")),
-        selector(at(obj, "spec.selector", {})).replace(NONE, ""),
-    ]
+def _selected(path: str = "spec.selector") -> Cell:
+    return lambda obj: selector(at(obj, path))
 
 
-def _replica_set(obj: Json, now: float) -> Cells:
+def _set_selector(obj: Json) -> str:
     wanted = at(obj, "spec.selector")
-    is_plain = obj.get("kind") == "ReplicationController"
-    return [
-        name_of(obj),
-        at(obj, "spec.replicas", 0),
-        at(obj, "status.replicas", 0),
-        at(obj, "status.readyReplicas", 0),
-        age(obj, now),
-        *containers_of(at(obj, "spec.template")),
-        labels(wanted) if is_plain else selector(wanted),
-    ]
+    return labels(wanted) if obj.get("kind") == "ReplicationController" else selector(wanted)
 
 
-def _stateful_set(obj: Json, now: float) -> Cells:
-    ready, desired = at(obj, "status.readyReplicas", 0), at(obj, "spec.replicas", 0)
-    names, images = containers_of(at(obj, "spec.template"))
-    return [name_of(obj), f"{ready}/{desired}", age(obj, now), names, images]
-
-
-def _daemon_set(obj: Json, now: float) -> Cells:
-    counts = (
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-    )
-    return [
-        name_of(obj),
-        *(at(obj, f"status.{count}", 0) for count in counts),
-        labels(at(obj, "spec.template.spec.nodeSelector")),
-        age(obj, now),
-        *containers_of(at(obj, "spec.template")),
-        selector(at(obj, "spec.selector")),
-    ]
-
-
-def _job(obj: Json, now: float) -> Cells:
-    return [
-        name_of(obj),
-        _job_status(obj),
-        _completions(obj),
-        _job_duration(obj, now),
-        age(obj, now),
-        *containers_of(at(obj, "spec.template")),
-        selector(at(obj, "spec.selector")),
-    ]
+def _ready(obj: Json) -> str:
+    return f"{at(obj, 'status.readyReplicas', 0)}/{at(obj, 'spec.replicas', 0)}"
 
 
 def _completions(obj: Json) -> str:
@@ -108,14 +54,8 @@ def _job_status(obj: Json) -> str:
         return "Failed"
     if at(obj, "metadata.deletionTimestamp"):
         return "Terminating"
-    for type_, shown in (
-        ("Suspended", "Suspended"),
-        ("FailureTarget", "FailureTarget"),
-        ("SuccessCriteriaMet", "SuccessCriteriaMet"),
-    ):
-        if is_true(obj, type_):
-            return shown
-    return "Running"
+    states = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+    return next((state for state in states if is_true(obj, state)), "Running")
 
 
 def _job_duration(obj: Json, now: float) -> str:
@@ -126,43 +66,23 @@ def _job_duration(obj: Json, now: float) -> str:
     return human_duration((now if ended is None else ended) - started)
 
 
-def _cron_job(obj: Json, now: float) -> Cells:
-    suspend, last = at(obj, "spec.suspend"), at(obj, "status.lastScheduleTime")
-    return [
-        name_of(obj),
-        at(obj, "spec.schedule", ""),
-        at(obj, "spec.timeZone", NONE),
-        UNSET if suspend is None else str(bool(suspend)),
-        len(at(obj, "status.active", [])),
-        since(last, now) if last else NONE,
-        age(obj, now),
-        *containers_of(at(obj, "spec.jobTemplate.spec.template")),
-        selector(at(obj, "spec.jobTemplate.spec.selector")),
-    ]
+def _suspended(obj: Json) -> str:
+    suspend = at(obj, "spec.suspend")
+    return UNSET if suspend is None else str(bool(suspend))
 
 
-def _revision(obj: Json, now: float) -> Cells:
+def _last_schedule(obj: Json, now: float) -> str:
+    last = at(obj, "status.lastScheduleTime")
+    return since(last, now) if last else NONE
+
+
+def _owner(obj: Json) -> str:
     owners = at(obj, "metadata.ownerReferences", [])
     owner = next((o for o in owners if o.get("controller")), None)
-    shown = NONE
-    if owner is not None:
-        group = owner["apiVersion"].rpartition("/")[0]
-        kind = owner["kind"].lower()
-        shown = f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
-    return [name_of(obj), shown, obj.get("revision", 0), age(obj, now)]
-
-
-def _autoscaler(obj: Json, now: float) -> Cells:
-    target = at(obj, "spec.scaleTargetRef", {})
-    return [
-        name_of(obj),
-        f"{target.get('kind', '')}/{target.get('name', '')}",
-        _metrics(obj),
-        str(at(obj, "spec.minReplicas", UNSET)),
-        at(obj, "spec.maxReplicas", 0),
-        at(obj, "status.currentReplicas", 0),
-        age(obj, now),
-    ]
+    if owner is None:
+        return NONE
+    group, kind = owner["apiVersion"].rpartition("/")[0], owner["kind"].lower()
+    return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
 
 
 def _metrics(obj: Json) -> str:
@@ -194,132 +114,128 @@ def _metric(spec: Json, status: Json) -> str:
     return f"{current.get('value', '<unknown>')}/{target.get('value')}"
 
 
-def _budget(obj: Json, now: float) -> Cells:
-    return [
-        name_of(obj),
-        str(at(obj, "spec.minAvailable", "N/A")),
-        str(at(obj, "spec.maxUnavailable", "N/A")),
-        at(obj, "status.disruptionsAllowed", 0),
-        age(obj, now),
-    ]
-
-
 def _sets(spec: str, status: str) -> tuple[Column, ...]:
     return (
         NAME,
-        Column("Desired", f"{spec}#replicas", "integer"),
-        Column("Current", f"{status}#replicas", "integer"),
-        Column("Ready", f"{status}#readyReplicas", "integer"),
+        Column("Desired", f"{spec}#replicas", type="integer"),
+        Column("Current", f"{status}#replicas", type="integer"),
+        Column("Ready", f"{status}#readyReplicas", type="integer"),
         AGE,
-        CONTAINERS,
-        IMAGES,
-        wide("Selector", f"{spec}#selector"),
+        *_CONTAINERS,
+        wide("Selector", f"{spec}#selector", _set_selector),
     )
 
 
-_READY = Column("Ready", "Number of the pod with ready state")
-_DAEMON = "apps.v1.DaemonSetStatus"
-_SCALER = "autoscaling.v2.HorizontalPodAutoscalerSpec"
+_READY = Column("Ready", "Number of the pod with ready state", _ready)
+_CONTAINERS = containers("spec.template")
+_DEPLOYMENT, _DAEMON = "apps.v1.DeploymentStatus", "apps.v1.DaemonSetStatus"
+_SCALER, _CRON = "autoscaling.v2.HorizontalPodAutoscaler", "batch.v1.CronJob"
 
-LAYOUTS = {
-    "deployments.apps": Layout(
-        (
-            NAME,
-            _READY,
-            Column("Up-to-date", "apps.v1.DeploymentStatus#updatedReplicas"),
-            Column("Available", "apps.v1.DeploymentStatus#availableReplicas"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", "apps.v1.DeploymentSpec#selector"),
+COLUMNS = {
+    "deployments.apps": (
+        NAME,
+        _READY,
+        Column("Up-to-date", f"{_DEPLOYMENT}#updatedReplicas", unset=0),
+        Column("Available", f"{_DEPLOYMENT}#availableReplicas", unset=0),
+        AGE,
+        *_CONTAINERS,
+        wide(
+            "Selector",
+            "apps.v1.DeploymentSpec#selector",
+            lambda obj: selector(at(obj, "spec.selector", {})).replace(NONE, ""),
         ),
-        _deployment,
     ),
-    "replicasets.apps": Layout(
-        _sets("apps.v1.ReplicaSetSpec", "apps.v1.ReplicaSetStatus"), _replica_set
+    "replicasets.apps": _sets("apps.v1.ReplicaSetSpec", "apps.v1.ReplicaSetStatus"),
+    "replicationcontrollers": _sets(
+        "core.v1.ReplicationControllerSpec", "core.v1.ReplicationControllerStatus"
     ),
-    "replicationcontrollers": Layout(
-        _sets("core.v1.ReplicationControllerSpec", "core.v1.ReplicationControllerStatus"),
-        _replica_set,
-    ),
-    "statefulsets.apps": Layout((NAME, _READY, AGE, CONTAINERS, IMAGES), _stateful_set),
-    "daemonsets.apps": Layout(
-        (
-            NAME,
-            Column("Desired", f"{_DAEMON}#desiredNumberScheduled", "integer"),
-            Column("Current", f"{_DAEMON}#currentNumberScheduled", "integer"),
-            Column("Ready", f"{_DAEMON}#numberReady", "integer"),
-            Column("Up-to-date", f"{_DAEMON}#updatedNumberScheduled", "integer"),
-            Column("Available", f"{_DAEMON}#numberAvailable", "integer"),
-            Column("Node Selector", "core.v1.PodSpec#nodeSelector"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", "apps.v1.DaemonSetSpec#selector"),
+    "statefulsets.apps": (NAME, _READY, AGE, *_CONTAINERS),
+    "daemonsets.apps": (
+        NAME,
+        Column("Desired", f"{_DAEMON}#desiredNumberScheduled", type="integer"),
+        Column("Current", f"{_DAEMON}#currentNumberScheduled", type="integer"),
+        Column("Ready", f"{_DAEMON}#numberReady", type="integer"),
+        Column("Up-to-date", f"{_DAEMON}#updatedNumberScheduled", type="integer"),
+        Column("Available", f"{_DAEMON}#numberAvailable", type="integer"),
+        Column(
+            "Node Selector",
+            "core.v1.PodSpec#nodeSelector",
+            lambda obj: labels(at(obj, "spec.template.spec.nodeSelector")),
         ),
-        _daemon_set,
+        AGE,
+        *_CONTAINERS,
+        wide("Selector", "apps.v1.DaemonSetSpec#selector", _selected()),
     ),
-    "controllerrevisions.apps": Layout(
-        (
-            NAME,
-            Column("Controller", "Controller of the object"),
-            Column("Revision", "apps.v1.ControllerRevision#revision"),
-            AGE,
-        ),
-        _revision,
+    "controllerrevisions.apps": (
+        NAME,
+        Column("Controller", "Controller of the object", _owner),
+        Column("Revision", "apps.v1.ControllerRevision#revision", unset=0),
+        AGE,
     ),
-    "jobs.batch": Layout(
-        (
-            NAME,
-            Column("Status", "Status of the job."),
-            Column("Completions", "batch.v1.JobStatus#succeeded"),
-            Column("Duration", "Time required to complete the job."),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", "batch.v1.JobSpec#selector"),
-        ),
-        _job,
+    "jobs.batch": (
+        NAME,
+        Column("Status", "Status of the job.", _job_status),
+        Column("Completions", "batch.v1.JobStatus#succeeded", _completions),
+        Column("Duration", "Time required to complete the job.", timed=_job_duration),
+        AGE,
+        *_CONTAINERS,
+        wide("Selector", "batch.v1.JobSpec#selector", _selected()),
     ),
-    "cronjobs.batch": Layout(
-        (
-            NAME,
-            Column("Schedule", "batch.v1.CronJobSpec#schedule"),
-            Column("Timezone", "batch.v1.CronJobSpec#timeZone"),
-            Column("Suspend", "batch.v1.CronJobSpec#suspend", "boolean"),
-            Column("Active", "batch.v1.CronJobStatus#active", "integer"),
-            Column("Last Schedule", "batch.v1.CronJobStatus#lastScheduleTime"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", "batch.v1.JobSpec#selector"),
+    "cronjobs.batch": (
+        NAME,
+        Column("Schedule", f"{_CRON}Spec#schedule"),
+        Column("Timezone", f"{_CRON}Spec#timeZone", unset=NONE),
+        Column("Suspend", f"{_CRON}Spec#suspend", _suspended, "boolean"),
+        Column(
+            "Active",
+            f"{_CRON}Status#active",
+            lambda obj: len(at(obj, "status.active", [])),
+            "integer",
         ),
-        _cron_job,
+        Column("Last Schedule", f"{_CRON}Status#lastScheduleTime", timed=_last_schedule),
+        AGE,
+        *containers("spec.jobTemplate.spec.template"),
+        wide(
+            "Selector",
+            "batch.v1.JobSpec#selector",
+            _selected("spec.jobTemplate.spec.selector"),
+        ),
     ),
-    "horizontalpodautoscalers.autoscaling": Layout(
-        (
-            NAME,
-            Column("Reference", f"{_SCALER}#scaleTargetRef"),
-            Column("Targets", f"{_SCALER}#metrics"),
-            Column("MinPods", f"{_SCALER}#minReplicas"),
-            Column("MaxPods", f"{_SCALER}#maxReplicas"),
-            Column("Replicas", "autoscaling.v2.HorizontalPodAutoscalerStatus#currentReplicas"),
-            AGE,
+    "horizontalpodautoscalers.autoscaling": (
+        NAME,
+        Column(
+            "Reference",
+            f"{_SCALER}Spec#scaleTargetRef",
+            listed(("spec.scaleTargetRef.kind", "spec.scaleTargetRef.name")),
         ),
-        _autoscaler,
+        Column("Targets", f"{_SCALER}Spec#metrics", _metrics),
+        Column(
+            "MinPods",
+            f"{_SCALER}Spec#minReplicas",
+            lambda obj: str(at(obj, "spec.minReplicas", UNSET)),
+        ),
+        Column("MaxPods", f"{_SCALER}Spec#maxReplicas", unset=0),
+        Column("Replicas", f"{_SCALER}Status#currentReplicas", unset=0),
+        AGE,
     ),
-    "poddisruptionbudgets.policy": Layout(
-        (
-            NAME,
-            Column("Min Available", "The minimum number of pods that must be available."),
-            Column("Max Unavailable", "The maximum number of pods that may be unavailable."),
-            Column(
-                "Allowed Disruptions",
-                "Calculated number of pods that may be disrupted at this time.",
-                "integer",
-            ),
-            AGE,
+    "poddisruptionbudgets.policy": (
+        NAME,
+        Column(
+            "Min Available",
+            "The minimum number of pods that must be available.",
+            lambda obj: str(at(obj, "spec.minAvailable", "N/A")),
         ),
-        _budget,
+        Column(
+            "Max Unavailable",
+            "The maximum number of pods that may be unavailable.",
+            lambda obj: str(at(obj, "spec.maxUnavailable", "N/A")),
+        ),
+        Column(
+            "Allowed Disruptions",
+            "Calculated number of pods that may be disrupted at this time.",
+            "status.disruptionsAllowed",
+            "integer",
+        ),
+        AGE,
     ),
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None)
+from lockstep.cli.app import App
+
+app = App()
 
 
 @app.command(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -9,7 +11,7 @@ from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS
 from lockstep.api.names import GROUP, SCHEDULER_NAME
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.cli.arena import clusters, pods
+from lockstep.cli.arena import pods
 from lockstep.cli.arena.flags import TYPES, Flag
 from lockstep.cli.arena.parse import Values, key
 from lockstep.cli.failure import BadInput
@@ -42,7 +44,7 @@ def objects(type_: str, given: Values, command: str) -> list[Json]:
     if type_ == "volcanojob":
         spec |= {"roles": _tasks(given), "queue": given["queue"]}
     elif type_ == "sparkjob":
-        spec |= clusters.spark(given)
+        spec |= spark(given)
     else:
         if not given.get("image") and not _has_images(type_, given):
             raise BadInput("--image must be set", "write --image=IMAGE")
@@ -139,7 +141,7 @@ def _of_type(type_: str, given: Values) -> Json:
     if type_ == "tfjob":
         return _tensorflow(given)
     if type_ == "rayjob":
-        return clusters.ray(given)
+        return ray(given)
     return _launched(type_, given)
 
 
@@ -258,3 +260,79 @@ def _tensorboard(given: Values, meta: Json) -> Json:
     role = {"name": "tensorboard", "template": pods.template(plain)}
     spec = {"framework": "plain", "launcher": "None", "roles": [role]}
     return _object(_beside(meta, "tensorboard"), spec)
+
+
+_SUBMIT = '"${SPARK_HOME:-/opt/spark}/bin/spark-submit" --master "$SPARK_MASTER"'
+
+
+def ray(given: Values) -> Json:
+    """Return the framework and the roles of a Ray cluster with the driver of a job.
+
+    Raises:
+        BadInput: when there is no command.
+    """
+    if not given.get("command"):
+        raise BadInput("a rayjob needs a command", "arena submit rayjob ... 'python main.py'")
+    quiet = {**given, "command": ""}
+
+    def template(role: str, said: Values) -> Json:
+        gpus = given[f"{role}_gpu"] or given["gpus"] * (role == "worker")
+        own = {name: given.get(f"{role}_{name}") for name in ("image", "cpu", "memory")}
+        return pods.template({**said, "gpus": gpus}, **own)
+
+    image = given.get("image") or given["head_image"]
+    driver = pods.template({**given, "gpus": 0, "device": [], "image": image})
+    workers: Json = {
+        "name": "worker",
+        "replicas": given["worker_replicas"] or given["workers"],
+        "template": template("worker", quiet),
+    }
+    for flag, field in (("worker_min_replicas", "min"), ("worker_max_replicas", "max")):
+        if given[flag]:
+            workers[field] = given[flag]
+    roles = [
+        {"name": "head", "template": template("head", {**quiet, "device": []})},
+        workers,
+        {"name": "driver", "template": driver},
+    ]
+    return {"framework": "ray", "roles": roles, **({"suspend": True} if given["suspend"] else {})}
+
+
+def spark(given: Values) -> Json:
+    """Return the framework and the roles of a Spark cluster with its driver."""
+    words = ["--class", given["main_class"], given["jar"].removeprefix("local://")]
+    command = f"{_SUBMIT} {shlex.join(words)}"
+    sized = {role: _size(role, given) for role in ("driver", "executor")}
+    image = given["image"]
+    driver = {
+        "name": "main",
+        "image": image,
+        "command": ["sh", "-c", f"exec {command}"],
+        "resources": {"requests": sized["driver"]},
+    }
+    pod: Json = {"containers": [driver]}
+    if account := given.get("driver_service_account"):
+        pod["serviceAccountName"] = account
+    worker = {"name": "main", "image": image, "resources": {"requests": sized["executor"]}}
+    master = {"name": "main", "image": image}
+    roles = [
+        {"name": "master", "template": {"spec": {"containers": [master]}}},
+        {
+            "name": "worker",
+            "replicas": given["replicas"],
+            "template": {"spec": {"containers": [worker]}},
+        },
+        {"name": "driver", "template": {"spec": pod}},
+    ]
+    return {"framework": "spark", "roles": roles}
+
+
+def _size(role: str, given: Values) -> dict[str, str]:
+    """Return what a pod asks for; memory is given in Spark's units, of which m is a mebibyte."""
+    text = str(given[f"{role}_memory_request"])
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
+    if found is None:
+        raise BadInput(f"--{role}-memory-request: {text!r}", "write a number with k, m, g or t")
+    number, unit = found.groups()
+    units = {"": "", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti"}
+    return {"cpu": str(given[f"{role}_cpu_request"]), "memory": f"{number}{units[unit]}"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from lockstep.cli.arena.flags import GLOBAL, NAMES, TYPES, Flag
-from lockstep.cli.arena.parse import HELP, Values, parse
+from lockstep.cli.arena.parse import HELP, Values, flags_help, parse
 from lockstep.cli.failure import BadInput
 
 Json = dict[str, Any]
@@ -79,7 +79,7 @@ def _submit(args: list[str]) -> None:
     if type_ not in TYPES:
         raise BadInput(f"unknown type of job: {given_type}", f"there are: {', '.join(TYPES)}")
     if any(word in HELP for word in args):
-        print(_flags_help(type_))
+        print(flags_help(f"submit {type_}", TYPES[type_]))
         return
     values, command = parse(args, (*TYPES[type_], Flag("dry-run", "switch", becomes="(print it)")))
     from lockstep.cli.arena.build import objects
@@ -119,15 +119,6 @@ def _check(found: list[Json]) -> None:
             raise BadInput("; and ".join(wrong), "change the flag that this comes from")
 
 
-def _flags_help(type_: str) -> str:
-    lines = [f"arena submit {type_} FLAGS 'COMMAND'", ""]
-    for flag in (*TYPES[type_], *GLOBAL):
-        spelled = ", ".join([f"-{flag.short}"] * bool(flag.short) + [f"--{flag.name}"])
-        told = flag.becomes or "refused: not served"
-        lines.append(f"  {spelled:<28} {flag.help or told}")
-    return "\n".join(lines)
-
-
 def _send(found: list[Json], values: Values) -> None:
     from lockstep.cli.connect import run as connected
     from lockstep.cli.existing import Existing
@@ -142,7 +133,7 @@ def _send(found: list[Json], values: Values) -> None:
 def _target(values: Values, *, everywhere: bool = False) -> Any:
     from pathlib import Path
 
-    from lockstep.cli.connect import Target
+    from lockstep.cli.target import Target
 
     config = Path(values["config"]) if values.get("config") else None
     return Target(config, None, values.get("namespace") or None, everywhere)

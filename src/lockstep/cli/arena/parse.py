@@ -21,8 +21,18 @@ def key(flag: Flag) -> str:
     return flag.name.replace("-", "_")
 
 
+def flags_help(what: str, flags: Iterable[Flag]) -> str:
+    """Return the flags of ``arena WHAT``, and the field that each of them sets."""
+    lines = [f"arena {what} FLAGS 'COMMAND'", ""]
+    for flag in (*flags, *GLOBAL):
+        spelled = ", ".join([f"-{flag.short}"] * bool(flag.short) + [f"--{flag.name}"])
+        told = flag.becomes or "refused: not served"
+        lines.append(f"  {spelled:<28} {flag.help or told}")
+    return "\n".join(lines)
+
+
 def parse(args: Sequence[str], flags: Iterable[Flag]) -> tuple[Values, list[str]]:
-    """Return the values of *flags*, and what is none; a flag that is not given has its default.
+    """Return the values of *flags*, and the other words; a flag that is not given has its default.
 
     As in Go a switch takes a value only behind ``=``, and flags may stand anywhere before ``--``.
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from lockstep.cli.arena import serving
+from lockstep.cli.arena import pods, serving
 from lockstep.cli.arena.flags import Flag
-from lockstep.cli.arena.parse import HELP, Values, parse
+from lockstep.cli.arena.parse import HELP, Values, flags_help, parse
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.output import Format, encode
+from lockstep.compat.kserve.objects import INFERENCE_SERVICES
+from lockstep.kube.errors import NotFound
 
 Json = dict[str, Any]
 Run = Callable[..., None]
@@ -87,10 +91,6 @@ def _show(verb: str, args: list[str], lockstep: Run, target: Callable[[Values], 
 
 
 def _delete(target: Any, name: str) -> None:
-    from lockstep.cli.connect import Session, run
-    from lockstep.compat.kserve.objects import INFERENCE_SERVICES
-    from lockstep.kube.errors import NotFound
-
     async def send(session: Session) -> None:
         try:
             await session.client.delete(
@@ -104,14 +104,12 @@ def _delete(target: Any, name: str) -> None:
 
 
 def _submit(kind: str, args: list[str], target: Callable[[Values], Any]) -> None:
-    if serving.wants_help(args):
-        print(serving.flags_help(kind))
+    if set(args) & set(HELP):
+        print(flags_help(f"serve {kind}", serving.TYPES[kind]))
         return
     values = serving.parsed(kind, args)
     made = serving.service(kind, values)
     if values["dry_run"]:
-        from lockstep.cli.output import Format, encode
-
         print(encode(made, Format.YAML), end="")
         return
     _create(target(values), made)
@@ -121,15 +119,11 @@ def _submit(kind: str, args: list[str], target: Callable[[Values], Any]) -> None
 
 def _create(target: Any, made: Json) -> None:
     from lockstep.api.wire import to_builtins
-    from lockstep.cli.connect import Session, run
-    from lockstep.compat.kserve.objects import INFERENCE_SERVICES
-    from lockstep.kube.errors import NotFound
 
     async def send(session: Session) -> None:
         name = made["metadata"]["name"]
-        try:
-            there = await session.client.get(INFERENCE_SERVICES, name, session.namespace)
-        except NotFound:
+        there = await session.find(INFERENCE_SERVICES, name)
+        if there is None:
             await session.client.create(INFERENCE_SERVICES, made, session.namespace)
             return
         old = {"spec": to_builtins(there.spec)}
@@ -148,15 +142,9 @@ def _create(target: Any, made: Json) -> None:
 
 def _change(target: Any, name: str, change: Callable[[Json], Json]) -> None:
     from lockstep.api.wire import to_builtins
-    from lockstep.cli.connect import Session, run
-    from lockstep.compat.kserve.objects import INFERENCE_SERVICES
-    from lockstep.kube.errors import NotFound
 
     async def send(session: Session) -> None:
-        try:
-            there = await session.client.get(INFERENCE_SERVICES, name, session.namespace)
-        except NotFound:
-            raise CommandFailed(f"there is no service {name}", "arena serve list") from None
+        there = await session.get(INFERENCE_SERVICES, name, "service", "arena serve list")
         patch = {"spec": change({"spec": to_builtins(there.spec)})}
         await session.client.patch(INFERENCE_SERVICES, name, patch, session.namespace)
         print(f"inferenceservice/{name} is changed")
@@ -168,8 +156,8 @@ def _update(args: list[str], target: Callable[[Values], Any]) -> None:
     kind = serving.NAMES.get(args[0], args[0]) if args else ""
     if kind not in serving.TYPES:
         raise BadInput("arena serve update needs a type", f"one of: {', '.join(serving.TYPES)}")
-    if serving.wants_help(args[1:]):
-        print(serving.flags_help(kind))
+    if set(args) & set(HELP):
+        print(flags_help(f"serve {kind}", serving.TYPES[kind]))
         return
     values, command = parse(args[1:], serving.TYPES[kind])
     if not values["name"]:
@@ -180,6 +168,21 @@ def _update(args: list[str], target: Callable[[Values], Any]) -> None:
         values["name"],
         lambda there: _updated(there, values, stated, " ".join(command)),
     )
+
+
+_OF_MODEL: Final = {
+    "storage_uri": "storageUri",
+    "runtime_version": "runtimeVersion",
+    "runtime": "runtime",
+}
+_OF_PREDICTOR: Final = {
+    "canary_traffic_percent": "canaryTrafficPercent",
+    "min_replicas": "minReplicas",
+    "max_replicas": "maxReplicas",
+    "scale_target": "scaleTarget",
+    "scale_metric": "scaleMetric",
+}
+"""Fields of a predictor by the flags that set them."""
 
 
 def _updated(there: Json, given: Values, stated: set[str], command: str) -> Json:
@@ -206,25 +209,9 @@ def _updated(there: Json, given: Values, stated: set[str], command: str) -> Json
             if flag != "gpus":
                 parts.setdefault("requests", {})[name] = given[flag]
     if "env" in stated or "e" in stated:
-        from lockstep.cli.arena import pods
-
         new = pods.pairs("env", given["env"])
         kept = [e for e in container.get("env") or [] if e["name"] not in new]
         container["env"] = [*kept, *({"name": k, "value": v} for k, v in new.items())]
-    for flag, name in (
-        ("storage_uri", "storageUri"),
-        ("runtime_version", "runtimeVersion"),
-        ("runtime", "runtime"),
-    ):
-        if flag in stated:
-            container[name] = given[flag]
-    for flag, name in (
-        ("canary_traffic_percent", "canaryTrafficPercent"),
-        ("min_replicas", "minReplicas"),
-        ("max_replicas", "maxReplicas"),
-        ("scale_target", "scaleTarget"),
-        ("scale_metric", "scaleMetric"),
-    ):
-        if flag in stated:
-            one[name] = given[flag]
+    container |= {name: given[flag] for flag, name in _OF_MODEL.items() if flag in stated}
+    one |= {name: given[flag] for flag, name in _OF_PREDICTOR.items() if flag in stated}
     return {k: spec[k] for k in ("predictor", "canary") if spec.get(k)}

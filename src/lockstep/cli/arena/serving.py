@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lockstep.cli.arena import pods
-from lockstep.cli.arena.flags import GLOBAL, Flag, Kind
-from lockstep.cli.arena.parse import HELP, Values, parse
+from lockstep.cli.arena.flags import Flag, Kind
+from lockstep.cli.arena.parse import Values, key, parse
 from lockstep.cli.failure import BadInput
 
 Json = dict[str, Any]
@@ -126,7 +126,7 @@ def parsed(kind: str, args: list[str]) -> Values:
         BadInput: for a command line that makes no sense.
     """
     values, command = parse(args, TYPES[kind])
-    refused = [flag.name for flag in TYPES[kind] if not flag.becomes and values.get(_key(flag))]
+    refused = [flag.name for flag in TYPES[kind] if not flag.becomes and values.get(key(flag))]
     if refused:
         raise BadInput(f"--{refused[0]} is not served by Lockstep", "leave it out")
     if not values["name"]:
@@ -134,20 +134,6 @@ def parsed(kind: str, args: list[str]) -> Values:
     values["command"] = " ".join(command) or values.get("master_command") or ""
     values["working_dir"] = "/"
     return values
-
-
-def _key(flag: Flag) -> str:
-    return flag.name.replace("-", "_")
-
-
-def flags_help(kind: str) -> str:
-    """Return the flags of a service of *kind* and what becomes of each."""
-    lines = [f"arena serve {kind} FLAGS 'COMMAND'", ""]
-    for flag in (*TYPES[kind], *GLOBAL):
-        spelled = ", ".join([f"-{flag.short}"] * bool(flag.short) + [f"--{flag.name}"])
-        told = flag.becomes or "refused: not served"
-        lines.append(f"  {spelled:<28} {flag.help or told}")
-    return "\n".join(lines)
 
 
 def service(kind: str, given: Values) -> Json:
@@ -232,9 +218,9 @@ def _kserve(given: Values) -> Json:
     }
     model |= {name: given[key] for key, name in names.items() if given.get(key)}
     spec, container = _pod(given, image=given.get("image") or "none")
-    for key in ("env", "resources", "volumeMounts"):
-        if container.get(key):
-            model[key] = container[key]
+    for field in ("env", "resources", "volumeMounts"):
+        if container.get(field):
+            model[field] = container[field]
     if given.get("image"):
         model["image"] = given["image"]
     spec.pop("containers")
@@ -364,8 +350,3 @@ def split(there: Json, texts: list[str]) -> Json:
     if sum(shares.values()) != 100:
         raise BadInput(f"the weights make {sum(shares.values())}", "they must make 100")
     return {"canary": [{**one, "trafficPercent": shares.get(_named(one), 0)} for one in canaries]}
-
-
-def wants_help(args: list[str]) -> bool:
-    """Return whether help is asked for."""
-    return any(word in HELP for word in args)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Concatenate, Final, ParamSpec
 
 import msgspec
 
@@ -16,9 +16,10 @@ from lockstep.api.roles import gpus
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.cli.arena.build import OF_LABEL, TYPE_LABEL
-from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.output import Format, encode
+from lockstep.cli.target import Target
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.errors import NotFound
 
@@ -29,87 +30,90 @@ CLAIMS: Final = Resource(
 )
 _WORDS: Final = {"Pending": "PENDING", "Starting": "PENDING", "Deleting": "DELETING"}
 _NONE: Final = "N/A"
+P = ParamSpec("P")
 
 
-def show_list(target: Target, type_: str, output: str) -> None:
+def _connected(
+    work: Callable[Concatenate[Session, P], Awaitable[None]],
+) -> Callable[Concatenate[Target, P], None]:
+    """Return *work* as a function of the target whose session it takes."""
+
+    def whole(target: Target, /, *args: P.args, **named: P.kwargs) -> None:
+        run(target, lambda session: work(session, *args, **named))
+
+    return whole
+
+
+@_connected
+async def show_list(session: Session, type_: str, output: str) -> None:
     """Print the jobs, of one type if that is named."""
-
-    async def work(session: Session) -> None:
-        jobs = await _jobs(session)
-        pods = await _pods(session)
-        chosen = [job for job in jobs if type_ in ("", _type(job))]
-        if output:
-            print(encode([_tree(job, pods) for job in chosen], Format(output)), end="")
-            return
-        head = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE")
-        rows = []
-        for job in chosen:
-            nodes = ",".join(sorted({p.spec.node_name for p in _of(job, pods)} - {""}))
-            asked = _asked(job)
-            held = asked if nodes and not ended(job) else 0
-            rows.append(
-                (
-                    job.metadata.name,
-                    _status(job),
-                    _type(job).upper(),
-                    _duration(job),
-                    str(asked),
-                    str(held) if not ended(job) else _NONE,
-                    nodes or _NONE,
-                )
+    jobs = await _jobs(session)
+    pods = await _pods(session)
+    chosen = [job for job in jobs if type_ in ("", _type(job))]
+    if output:
+        print(encode([_tree(job, pods) for job in chosen], Format(output)), end="")
+        return
+    head = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE")
+    rows = []
+    for job in chosen:
+        nodes = ",".join(sorted({p.spec.node_name for p in _of(job, pods)} - {""}))
+        asked = _asked(job)
+        held = asked if nodes and not ended(job) else 0
+        rows.append(
+            (
+                job.metadata.name,
+                _status(job),
+                _type(job).upper(),
+                _duration(job),
+                str(asked),
+                str(held) if not ended(job) else _NONE,
+                nodes or _NONE,
             )
-        _table(head, rows)
+        )
+    _table(head, rows)
 
-    run(target, work)
 
-
-def show_one(target: Target, name: str, output: str) -> None:
+@_connected
+async def show_one(session: Session, name: str, output: str) -> None:
     """Print a job and its instances."""
-
-    async def work(session: Session) -> None:
-        job = await session.client.get(TRAINING_JOBS, name, session.namespace)
-        pods = await _pods(session, name)
-        if output:
-            print(encode(_tree(job, pods), Format(output)), end="")
-            return
-        for word, value in (
-            ("Name", name),
-            ("Status", _status(job)),
-            ("Namespace", job.metadata.namespace),
-            ("Priority", job.spec.priority_class_name or _NONE),
-            ("Trainer", _type(job).upper()),
-            ("Duration", _duration(job)),
-            ("Message", job.status.message),
-        ):
-            print(f"{word + ':':<11}{value}")
-        print("\nInstances:")
-        rows = [
-            (p.metadata.name, p.status.phase, _age(p), p.spec.node_name or _NONE)
-            for p in _of(job, pods)
-        ]
-        _table(("  NAME", "STATUS", "AGE", "NODE"), [("  " + row[0], *row[1:]) for row in rows])
-
-    run(target, work)
+    job = await session.client.get(TRAINING_JOBS, name, session.namespace)
+    pods = await _pods(session, name)
+    if output:
+        print(encode(_tree(job, pods), Format(output)), end="")
+        return
+    for word, value in (
+        ("Name", name),
+        ("Status", _status(job)),
+        ("Namespace", job.metadata.namespace),
+        ("Priority", job.spec.priority_class_name or _NONE),
+        ("Trainer", _type(job).upper()),
+        ("Duration", _duration(job)),
+        ("Message", job.status.message),
+    ):
+        print(f"{word + ':':<11}{value}")
+    print("\nInstances:")
+    rows = [
+        (p.metadata.name, p.status.phase, _age(p), p.spec.node_name or _NONE)
+        for p in _of(job, pods)
+    ]
+    _table(("  NAME", "STATUS", "AGE", "NODE"), [("  " + row[0], *row[1:]) for row in rows])
 
 
-def delete(target: Target, names: Sequence[str]) -> None:
+@_connected
+async def delete(session: Session, names: Sequence[str]) -> None:
     """Delete jobs with what was submitted beside them.
 
     Raises:
         CommandFailed: when one is not there.
     """
-
-    async def work(session: Session) -> None:
-        missing = []
-        for name in names:
-            if not await _remove(session, name, session.namespace):
-                missing.append(name)
-            else:
-                print(f"The training job {name} has been deleted successfully")
-        if missing:
-            raise CommandFailed(f"no such job: {', '.join(missing)}", "arena list shows them")
-
-    run(target, work)
+    missing = []
+    for name in names:
+        if not await _remove(session, name, session.namespace):
+            missing.append(name)
+        else:
+            print(f"The training job {name} has been deleted successfully")
+    if missing:
+        raise CommandFailed(f"no such job: {', '.join(missing)}", "arena list shows them")
 
 
 async def _remove(session: Session, name: str, space: str) -> bool:
@@ -126,7 +130,8 @@ async def _remove(session: Session, name: str, space: str) -> bool:
     return True
 
 
-def prune(target: Target, since: str) -> None:
+@_connected
+async def prune(session: Session, since: str) -> None:
     """Delete jobs that ended longer ago than *since*.
 
     Raises:
@@ -136,65 +141,55 @@ def prune(target: Target, since: str) -> None:
         seconds = duration.parse(since)
     except ValueError as error:
         raise BadInput(f"--since: {error}", "write --since=10d") from None
-
-    async def work(session: Session) -> None:
-        for job in await _jobs(session):
-            end = job.status.completion_time
-            if end is None or time.time() - timestamp.parse(end) < seconds:
-                continue
-            if await _remove(session, job.metadata.name, job.metadata.namespace):
-                print(f"The training job {job.metadata.name} has been deleted successfully")
-
-    run(target, work)
+    for job in await _jobs(session):
+        end = job.status.completion_time
+        if end is None or time.time() - timestamp.parse(end) < seconds:
+            continue
+        if await _remove(session, job.metadata.name, job.metadata.namespace):
+            print(f"The training job {job.metadata.name} has been deleted successfully")
 
 
-def change_size(target: Target, name: str, by: int) -> None:
+@_connected
+async def change_size(session: Session, name: str, by: int) -> None:
     """Add workers to an elastic job, or take some away.
 
     Raises:
         BadInput: when it would have too few or too many.
         CommandFailed: when it is over.
     """
-
-    async def work(session: Session) -> None:
-        path = TRAINING_JOBS.path(session.namespace, name)
-        raw: Json = msgspec.json.decode(await session.client.get_raw(path))
-        job = msgspec.convert(raw, TrainingJob)
-        if ended(job):
-            raise CommandFailed(f"job {name} has ended", "submit it again")
-        role = next((one for one in raw["spec"]["roles"] if one["name"] == "worker"), None)
-        if role is None or role.get("max") is None:
-            raise BadInput(f"job {name} is not elastic", "submit it with arena submit etjob")
-        wanted = role.get("replicas", 1) + by
-        low, high = role.get("min") or 1, role["max"]
-        if not low <= wanted <= high:
-            told = f"--count: {abs(by)} would leave {wanted} workers, not {low} to {high}"
-            raise BadInput(told, "choose another number")
-        role["replicas"] = wanted
-        patch = {
-            "metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]},
-            "spec": {"roles": raw["spec"]["roles"]},
-        }
-        await session.client.patch(TRAINING_JOBS, name, patch, session.namespace)
-        print(f"The training job {name} is scaled to {wanted} workers")
-
-    run(target, work)
+    path = TRAINING_JOBS.path(session.namespace, name)
+    raw: Json = msgspec.json.decode(await session.client.get_raw(path))
+    job = msgspec.convert(raw, TrainingJob)
+    if ended(job):
+        raise CommandFailed(f"job {name} has ended", "submit it again")
+    role = next((one for one in raw["spec"]["roles"] if one["name"] == "worker"), None)
+    if role is None or role.get("max") is None:
+        raise BadInput(f"job {name} is not elastic", "submit it with arena submit etjob")
+    wanted = role.get("replicas", 1) + by
+    low, high = role.get("min") or 1, role["max"]
+    if not low <= wanted <= high:
+        told = f"--count: {abs(by)} would leave {wanted} workers, not {low} to {high}"
+        raise BadInput(told, "choose another number")
+    role["replicas"] = wanted
+    patch = {
+        "metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]},
+        "spec": {"roles": raw["spec"]["roles"]},
+    }
+    await session.client.patch(TRAINING_JOBS, name, patch, session.namespace)
+    print(f"The training job {name} is scaled to {wanted} workers")
 
 
-def show_claims(target: Target) -> None:
+@_connected
+async def show_claims(session: Session) -> None:
     """Print the volumes that jobs can mount with ``--data``."""
-
-    async def work(session: Session) -> None:
-        listing = await session.client.list(CLAIMS, session.scope(CLAIMS))
-        rows = []
-        for one in listing.items:
-            modes = ",".join(one.spec.get("accessModes") or []) or _NONE
-            notes = one.metadata.annotations
-            told = notes.get("description", ""), notes.get("owner", "")
-            rows.append((one.metadata.name, modes, *told, _since(one.metadata.creation_timestamp)))
-        _table(("NAME", "ACCESSMODE", "DESCRIPTION", "OWNER", "AGE"), rows)
-
-    run(target, work)
+    listing = await session.client.list(CLAIMS, session.scope(CLAIMS))
+    rows = []
+    for one in listing.items:
+        modes = ",".join(one.spec.get("accessModes") or []) or _NONE
+        notes = one.metadata.annotations
+        told = notes.get("description", ""), notes.get("owner", "")
+        rows.append((one.metadata.name, modes, *told, _since(one.metadata.creation_timestamp)))
+    _table(("NAME", "ACCESSMODE", "DESCRIPTION", "OWNER", "AGE"), rows)
 
 
 async def _jobs(session: Session) -> list[TrainingJob]:

@@ -89,8 +89,8 @@ class Child:
         leash, leash_holder = os.pipe()
         output, output_end = os.pipe()
         try:
-            # Pipes of our own: asyncio's would make wait() last until whoever inherited the
-            # output, such as a pod that outlives its node, has ended too.
+            # Pipes of our own: asyncio's would make wait() last until each process that inherited
+            # the output, such as a pod that outlives its node, has ended too.
             self._process = process = await asyncio.create_subprocess_exec(
                 *self.part.command,
                 stdin=leash,

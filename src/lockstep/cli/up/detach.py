@@ -10,23 +10,11 @@ from pathlib import Path
 
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.up import lock
+from lockstep.cli.up.logfile import PRIVATE
 
 
-def start(
-    data: Path,
-    *,
-    port: int,
-    host: str,
-    kubeconfig: Path | None,
-    simulate: str | None,
-    pools: Sequence[str] = (),
-    process_node: bool,
-    images: Path | None,
-    router_port: int = 0,
-    console_port: int = 0,
-    gateway_port: int = 0,
-) -> None:
-    """Start the supervisor in a session of its own and return once it is ready.
+def start(data: Path, arguments: Sequence[str]) -> None:
+    """Start ``lockstep`` with *arguments* in a session of its own; return once it is ready.
 
     Raises:
         CommandFailed: when it ends instead, or runs already.
@@ -37,22 +25,11 @@ def start(
             f"lockstep up already runs on {data} (process {pid})",
             f"stop it with `lockstep down --data {data}`, or choose another --data directory",
         )
-    arguments = ["up", "--data", str(data), "--port", str(port), "--host", host]
-    arguments += ["--router-port", str(router_port), "--console-port", str(console_port)]
-    arguments += ["--gateway-port", str(gateway_port)]
-    if kubeconfig is not None:
-        arguments += ["--kubeconfig", str(kubeconfig.absolute())]
-    if simulate is not None:
-        arguments += ["--simulate", simulate]
-    for pool in pools:
-        arguments += ["--pool", pool]
-    if images is not None:
-        arguments += ["--images", str(images.absolute())]
-    if not process_node:
-        arguments.append("--no-process-node")
     log = data / "log" / "up.log"
     lock.require_usable(data)
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log.touch(mode=PRIVATE)
+    log.chmod(PRIVATE)
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
             [sys.executable, "-P", "-m", "lockstep", *arguments],

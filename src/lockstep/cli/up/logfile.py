@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import BinaryIO
 
 LIMIT = 8 * 2**20
 KEPT = 3
+PRIVATE = 0o600
 
 
 class LogFile:
@@ -16,7 +19,7 @@ class LogFile:
         self._limit = limit
         self._kept = kept
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab", buffering=0)
+        self._file = _opened(path)
         self._size = self._file.tell()
 
     def write(self, line: bytes) -> None:
@@ -36,11 +39,18 @@ class LogFile:
             newer = self._numbered(number - 1)
             if newer.exists():
                 newer.replace(self._numbered(number))
-        self._file = self.path.open("ab", buffering=0)
+        self._file = _opened(self.path)
         self._size = 0
 
     def _numbered(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a log to append to, which its user alone reads: it names objects of all namespaces."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    os.fchmod(file, PRIVATE)
+    return os.fdopen(file, "ab", buffering=0)
 
 
 def last_lines(path: Path, count: int) -> list[str]:

@@ -30,7 +30,7 @@ class Verdict:
 def after_end(short_runs: int, ran_for: float) -> Verdict:
     """Judge a process that ended after *ran_for* seconds, with *short_runs* such ends before.
 
-    The first end is answered at once, so that whoever kills a part sees it back within a second;
+    The first end is answered at once, so that a killed part is back within a second;
     a part that keeps ending waits twice as long each time.
     """
     if ran_for >= STEADY:

@@ -9,7 +9,7 @@ from lockstep.api.node_pool import NodePool
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.up.child import Child, Part
 from lockstep.cli.up.logfile import last_lines
-from lockstep.cli.up.parts import Settings, api_server, others
+from lockstep.cli.up.parts import Plane, api_server, others
 from lockstep.keys.files import write_private
 
 READY_WITHIN = 60.0
@@ -18,7 +18,7 @@ READY_WITHIN = 60.0
 class Supervisor:
     """The processes of one control plane."""
 
-    def __init__(self, settings: Settings, *, lock: int, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: Plane, *, lock: int, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._lock = lock
         self._say = say
@@ -38,7 +38,7 @@ class Supervisor:
             await asyncio.shield(self._down())
 
     def kill(self) -> None:
-        """End every process at once; for somebody who does not want to wait."""
+        """End every process at once, without waiting for an orderly end."""
         for child in self._children:
             child.kill()
 
@@ -56,7 +56,7 @@ class Supervisor:
         await bootstrap(
             settings.admin_kubeconfig,
             simulated=_simulated(settings.simulate),
-            pools=_pools(settings.pools),
+            pools=_pools(settings.pool or ()),
         )
         waiting = [self._add(part) for part in others(settings)]
         self._say("starting " + ", ".join(child.part.name for child in waiting))

@@ -15,11 +15,11 @@ from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli.views.gangs import gang_table
 from lockstep.cli.views.jobs import job_table
-from lockstep.cli.views.nodes import natural, node_table
+from lockstep.cli.views.nodes import node_table
 from lockstep.cli.views.pipelines import pipeline_table
 from lockstep.cli.views.pods import event_table, pod_table
 from lockstep.cli.views.queues import queue_table
-from lockstep.cli.views.table import NAMESPACE, Table, table
+from lockstep.cli.views.table import NAMESPACE, Table, natural, table
 from lockstep.cli.views.times import ago
 
 Found = Mapping[str, Sequence[Any]]

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lockstep.api import names, roles
+from lockstep.api.code import Code
 from lockstep.api.core import Event, Node, Pod
 from lockstep.api.gang import Gang
-from lockstep.api.goodput import in_words
+from lockstep.api.goodput import in_words, lost_in_words
+from lockstep.api.job_history import History
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.training import Role, TrainingJob
-from lockstep.cli.views import amounts, gangs, jobs, nodes
+from lockstep.cli.views import amounts, gangs, history, jobs, nodes
 from lockstep.cli.views.pods import event_table, pod_table, state
 from lockstep.cli.views.queues import amounts as in_one_cell
 from lockstep.cli.views.table import Column, Table, cell, plain, table
@@ -36,15 +38,45 @@ def describe_job(
         ("Queue", spec.queue),
         ("Priority", spec.priority_class_name),
         ("Topology", gangs.wish(spec.topology)),
+        *_code(spec.code),
         ("Starts in", gangs.starts(gang, now) if gang else ""),
         ("Gang", "" if jobs.ended(job) else f"{jobs.members(job, gang)} members placed"),
         ("Domain", gangs.domain(gang) if gang else ""),
         ("Restarts", f"{status.restarts} of at most {spec.recovery.max_restarts}"),
-        ("Runtime", between(status.start_time, status.completion_time, now)),
+        ("Now", history.doing(job, now)),
+        ("Runtime", jobs.ran(job, now)),
         ("Goodput", in_words(status.goodput, now)),
+        ("Done again", lost_in_words(status.goodput)),
+        ("Checkpoints", status.history.saves or None),
     ]
     lines = [*_facts(facts), "", "Roles:", *_table(_roles(job.spec.roles))]
+    lines += _history(status.history, now)
     return [*lines, *_conditions(status.conditions, now), *_pods(pods, now), *_events(events, now)]
+
+
+def _code(code: Code | None) -> list[Fact]:
+    """Return which code a job runs, and with which packages."""
+    if code is None:
+        return []
+    changed = f" with changes {code.changes}" if code.changes else ""
+    kept = f"{code.environment}, kept in configmap/{code.packages}"
+    return [
+        ("Code", f"{code.files} files, {code.size} bytes, {code.digest}"),
+        ("Commit", f"{code.commit}{changed}" if code.commit else ""),
+        ("Packages", kept if code.packages else ""),
+    ]
+
+
+def _history(known: History, now: float) -> list[str]:
+    """Return what is on record of a job: the last phases, and the attempts."""
+    if not known.spans:
+        return []
+    lines = _section("History", _table(history.span_table(known, now)))
+    if known.dropped_spans:
+        lines.append(f"  {known.dropped_spans} earlier phases are summed up in the goodput")
+    if known.attempts:
+        lines += _section("Attempts", _table(history.attempt_table(known, now).narrow()))
+    return lines
 
 
 def describe_gang(

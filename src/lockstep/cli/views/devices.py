@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from lockstep.api import names
 from lockstep.api.core import Pod
-from lockstep.api.device_usage import DeviceUsage, GpuUsage
-from lockstep.cli.views.nodes import natural
-from lockstep.cli.views.table import Column, Table, table
+from lockstep.api.device_usage import DeviceUsage, GpuUsage, ShareUsage
+from lockstep.cli.views.table import Cells, Column, Table, natural, place, rows, table
 
 MEASURES = ("GPU %", "SM %", "Tensor %", "Memory", "Watts", "°C")
 GPU_COLUMNS: tuple[Column | str, ...] = (
@@ -156,3 +155,39 @@ def _sums(gpus: list[GpuUsage]) -> tuple[object, ...]:
         f"{used / 1024:.1f}/{memory / 1024:.0f}Gi",
         sum(gpu.power for gpu in gpus),
     )
+
+
+def share_table(usages: Iterable[DeviceUsage], pods: Mapping[str, Pod], only: Filter) -> Table:
+    """Return a line for each share of each card, by node, card and pod."""
+    found = [
+        (usage.metadata.name, one)
+        for usage in sorted(usages, key=place)
+        for one in sorted(usage.shares, key=lambda one: (one.gpu, one.pod, one.container))
+        if only.keeps(pods.get(one.pod))
+    ]
+    cells: Cells[tuple[str, ShareUsage]] = (
+        ("Namespace", lambda it: it[1].pod.partition("/")[0]),
+        ("Pod", lambda it: it[1].pod.partition("/")[2]),
+        ("Container", lambda it: it[1].container),
+        ("Queue", lambda it: queue_of(pods.get(it[1].pod))),
+        ("Node", lambda it: it[0]),
+        (Column("GPU", number=True), lambda it: it[1].gpu),
+        (
+            Column("Memory", number=True),
+            lambda it: f"{it[1].memory_used}/{it[1].memory or '-'}Mi",
+        ),
+        (
+            Column("Compute", number=True),
+            lambda it: f"{it[1].compute_used}/{it[1].compute or '-'}%",
+        ),
+        ("Policy", lambda it: it[1].policy),
+        (Column("Held back %", number=True), lambda it: it[1].throttled),
+        (Column("Refused", number=True), lambda it: it[1].refused),
+        ("Leases", lambda it: "not renewed" if it[1].alone else "granted"),
+    )
+    return rows(found, cells)
+
+
+def queue_of(pod: Pod | None) -> str:
+    """Return the queue of a pod; empty where it is not known."""
+    return pod.metadata.labels.get(names.QUEUE_LABEL, "") if pod else ""

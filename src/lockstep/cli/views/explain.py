@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from lockstep.api import names
 from lockstep.api.core import Pod
+from lockstep.api.dataset_cache import DatasetCache
+from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.gang import Gang
 from lockstep.api.simulated import pretends
 from lockstep.api.start import Start, split_start
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import to_builtins
 from lockstep.cli.views import gangs
-from lockstep.cli.views.diagnosis import words
+from lockstep.cli.views.history import doing, last_end
+from lockstep.cli.views.jobs import ran
 from lockstep.cli.views.pods import state
 from lockstep.cli.views.table import cell
-from lockstep.cli.views.times import ago, between, until
+from lockstep.cli.views.times import ago, until
 
 NOT_EXECUTED = "simulated: its pods take their time on simulated nodes, and no command is executed"
 
@@ -24,7 +30,9 @@ def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
     lines = _explain_job(job, gang, now)
     if job.status.diagnosis is not None and job.status.phase != "Succeeded":
         first, *rest = words(job.status.diagnosis)
-        lines = [*lines, f"  last failure: {first}", *(f"  {line}" for line in rest)]
+        ends = [f"  how it ended: {one}" for one in last_end(job)]
+        what = "why" if job.status.phase == "Starting" else "last failure"
+        lines = [*lines, f"  {what}: {first}", *ends, *(f"  {line}" for line in rest)]
     return [*lines, f"  {NOT_EXECUTED}"] if pretends(job) else lines
 
 
@@ -33,8 +41,7 @@ def _explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
     name = f"job {job.metadata.name}"
     message = cell(status.message)
     if status.phase == "Succeeded":
-        took = between(status.start_time, status.completion_time, now)
-        return [f"{name} is done: it ran for {took} with {_restarts(status.restarts)}"]
+        return [f"{name} is done: it ran for {ran(job, now)} with {_restarts(status.restarts)}"]
     if status.phase == "Failed":
         return [
             f"{name} has failed after {_restarts(status.restarts)}: {message}",
@@ -46,7 +53,8 @@ def _explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
             f"to go on: lockstep resume {job.metadata.name}",
         ]
     if status.phase == "Running":
-        lines = [f"{name} runs since {ago(status.start_time, now)}, {_restarts(status.restarts)}"]
+        what = doing(job, now) or f"runs since {ago(status.start_time, now)}"
+        lines = [f"{name} {what}, {_restarts(status.restarts)}"]
         return [*lines, *([f"  {message}"] if status.message else [])]
     lines = [f"{name} is {status.phase.lower()}"]
     if refused := _refused(job):
@@ -147,10 +155,10 @@ def explain_pod(pod: Pod, now: float) -> list[str]:
     if pod.spec.scheduler_name != names.SCHEDULER_NAME and not told:
         named = pod.spec.scheduler_name or "default-scheduler"
         lines += [
-            f"  why: its schedulerName is {named}; Lockstep places pods of schedulerName "
-            f"{names.SCHEDULER_NAME}, and none of that name may be there",
-            f"  what would change it: spec.schedulerName: {names.SCHEDULER_NAME} in the pod (made "
-            "anew: the field cannot be changed)",
+            f"  why: the pod asks for the scheduler {named}; Lockstep places only pods with "
+            f"schedulerName {names.SCHEDULER_NAME}",
+            "  what would change it: create the pod again with "
+            f"spec.schedulerName: {names.SCHEDULER_NAME}; the field cannot be changed",
         ]
     for condition in told:
         why, start = split_start(condition.message)
@@ -169,3 +177,53 @@ def _ordinal(number: int) -> str:
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}" + {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+def data_lines(claim: str, caches: Iterable[DatasetCache]) -> list[str]:
+    """Return a line for the dataset *claim*, if it is one: which node has how much of it."""
+    known = [one for one in caches if one.spec.dataset == claim]
+    if not known:
+        return []
+    shares = sorted(((_share(one), one.spec.node) for one in known), reverse=True)
+    told = ", ".join(f"{node} has {share} %" for share, node in shares[:5])
+    more = f", {len(shares) - 5} nodes more" if len(shares) > 5 else ""
+    return [f"  data: of {claim} {told}{more}; the scheduler prefers nodes with more of it"]
+
+
+def _share(cache: DatasetCache) -> int:
+    status = cache.status
+    if status.whole:
+        return 100
+    return min(99, int(100 * status.cached_bytes / status.bytes)) if status.bytes else 0
+
+
+def claims_within(obj: Any) -> list[str]:
+    """Return the claims that pods' templates in *obj* mount, each once."""
+    return list(dict.fromkeys(_claims(to_builtins(obj))))
+
+
+def _claims(tree: Any) -> Iterator[str]:
+    if isinstance(tree, dict):
+        claim = tree.get("persistentVolumeClaim")
+        if isinstance(claim, dict) and isinstance(name := claim.get("claimName"), str):
+            yield name
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for one in tree:
+            yield from _claims(one)
+
+
+def words(verdict: Diagnosis) -> list[str]:
+    """Return what was the matter, where, how sure that is, what to do, and the evidence."""
+    lines = [f"{verdict.class_}: {cell(verdict.cause)}"]
+    place = verdict.place
+    where = [
+        *(f"node {name}" for name in place.nodes),
+        *(f"rank {rank}" for rank in place.ranks),
+        *place.devices,
+    ]
+    if where:
+        lines.append(f"  where: {', '.join(where[:16])}" + (" ..." if len(where) > 16 else ""))
+    lines.append(f"  what to do: {verdict.action.replace('_', ' ')}")
+    lines.append(f"  confidence: {verdict.confidence:.0%}")
+    return [*lines, *(f"  evidence: {cell(line)}" for line in verdict.evidence)]

@@ -7,24 +7,8 @@ from collections.abc import Iterable
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.api.names import SIMULATED_LABEL
 from lockstep.cli.views.pods import marked
-from lockstep.cli.views.table import NAMESPACE, Column, Table, table
-from lockstep.cli.views.times import ago, until
-
-COLUMNS = (
-    NAMESPACE,
-    "Name",
-    "Phase",
-    Column("Bound", number=True),
-    Column("Running", number=True, wide=True),
-    "Queue",
-    Column("Priority", wide=True),
-    Column("Topology", wide=True),
-    "Domain",
-    Column("Position", number=True, wide=True),
-    Column("Starts in", wide=True),
-    "Age",
-    Column("Why", text=True),
-)
+from lockstep.cli.views.table import IN_NAMESPACE, NAMED, Cells, Column, Table, age, rows
+from lockstep.cli.views.times import until
 
 
 def minimum(gang: Gang) -> int:
@@ -83,29 +67,27 @@ def domain(gang: Gang) -> str:
 
 def gang_table(gangs: Iterable[Gang], now: float) -> Table:
     """Return the gangs as a table, those that wait in their order after those that run."""
-    ordered = sorted(gangs, key=_order)
-    return table(COLUMNS, (_row(gang, now) for gang in ordered))
+    cells: Cells[Gang] = (
+        IN_NAMESPACE,
+        NAMED,
+        ("Phase", phase),
+        (Column("Bound", number=True), lambda one: f"{one.status.bound}/{minimum(one)}"),
+        (Column("Running", number=True, wide=True), lambda one: one.status.running),
+        ("Queue", lambda one: one.spec.queue),
+        (Column("Priority", wide=True), lambda one: one.spec.priority_class_name),
+        (Column("Topology", wide=True), lambda one: wish(one.spec.topology)),
+        ("Domain", domain),
+        (
+            Column("Position", number=True, wide=True),
+            lambda one: one.status.position if waits(one) else None,
+        ),
+        (Column("Starts in", wide=True), lambda one: starts(one, now)),
+        age(now),
+        (Column("Why", text=True), why),
+    )
+    return rows(sorted(gangs, key=_order), cells)
 
 
 def _order(gang: Gang) -> tuple[bool, int, str, str]:
     meta = gang.metadata
     return (waits(gang), gang.status.position or 0, meta.creation_timestamp or "", meta.name)
-
-
-def _row(gang: Gang, now: float) -> tuple[object, ...]:
-    spec, status = gang.spec, gang.status
-    return (
-        gang.metadata.namespace,
-        gang.metadata.name,
-        phase(gang),
-        f"{status.bound}/{minimum(gang)}",
-        status.running,
-        spec.queue,
-        spec.priority_class_name,
-        wish(spec.topology),
-        domain(gang),
-        status.position if waits(gang) else None,
-        starts(gang, now),
-        ago(gang.metadata.creation_timestamp, now),
-        why(gang),
-    )

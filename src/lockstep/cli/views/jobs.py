@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from lockstep.api import duration
 from lockstep.api.gang import Gang
+from lockstep.api.goodput import spent
 from lockstep.api.simulated import pretends
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import gangs as gang_views
 from lockstep.cli.views.pods import marked
-from lockstep.cli.views.table import NAMESPACE, Column, Table, table
-from lockstep.cli.views.times import ago, between
+from lockstep.cli.views.table import IN_NAMESPACE, NAMED, Cells, Column, Table, age, rows
+from lockstep.cli.views.times import between
 
-COLUMNS = (
-    NAMESPACE,
-    "Name",
-    "Framework",
-    "Phase",
-    Column("Gang", number=True),
-    "Queue",
-    Column("Priority", wide=True),
-    Column("Topology", wide=True),
-    Column("Domain", wide=True),
-    Column("Restarts", number=True),
-    Column("Runtime", wide=True),
-    Column("Position", number=True, wide=True),
-    Column("Starts in", wide=True),
-    "Age",
-    Column("Why", text=True),
-)
 ENDED = ("Succeeded", "Failed")
 
 Key = tuple[str, str]
@@ -66,32 +51,41 @@ def members(job: TrainingJob, gang: Gang | None) -> str:
     return f"0/{needed}"
 
 
+def ran(job: TrainingJob, now: float) -> str:
+    """Return how long the job has held its place, by its record: neither queued nor suspended."""
+    seconds = spent(job.status.goodput, now)
+    if not seconds:  # seen by a controller that kept no record
+        return between(job.status.start_time, job.status.completion_time, now)
+    held = sum(seconds.values()) - seconds.get("waiting", 0.0)
+    return duration.show(held) if job.status.start_time else ""
+
+
 def job_table(jobs: Iterable[TrainingJob], gangs: Mapping[Key, Gang], now: float) -> Table:
     """Return the jobs as a table, oldest first."""
+
+    def of_gang(read: Callable[[Gang], object]) -> Callable[[TrainingJob], object]:
+        return lambda job: read(gang) if (gang := gangs.get(_key(job))) is not None else None
+
+    cells: Cells[TrainingJob] = (
+        IN_NAMESPACE,
+        NAMED,
+        ("Framework", lambda job: job.spec.framework),
+        ("Phase", phase),
+        (Column("Gang", number=True), lambda job: members(job, gangs.get(_key(job)))),
+        ("Queue", lambda job: job.spec.queue),
+        (Column("Priority", wide=True), lambda job: job.spec.priority_class_name),
+        (Column("Topology", wide=True), lambda job: gang_views.wish(job.spec.topology)),
+        (Column("Domain", wide=True), of_gang(gang_views.domain)),
+        (Column("Restarts", number=True), lambda job: job.status.restarts),
+        (Column("Runtime", wide=True), lambda job: ran(job, now)),
+        (Column("Position", number=True, wide=True), of_gang(lambda gang: gang.status.position)),
+        (Column("Starts in", wide=True), of_gang(lambda gang: gang_views.starts(gang, now))),
+        age(now),
+        (Column("Why", text=True), lambda job: why(job, gangs.get(_key(job)))),
+    )
     ordered = sorted(jobs, key=lambda job: (job.metadata.creation_timestamp or "", _key(job)))
-    return table(COLUMNS, (_row(job, gangs.get(_key(job)), now) for job in ordered))
+    return rows(ordered, cells)
 
 
 def _key(job: TrainingJob) -> Key:
     return (job.metadata.namespace, job.metadata.name)
-
-
-def _row(job: TrainingJob, gang: Gang | None, now: float) -> tuple[object, ...]:
-    spec, status = job.spec, job.status
-    return (
-        job.metadata.namespace,
-        job.metadata.name,
-        spec.framework,
-        phase(job),
-        members(job, gang),
-        spec.queue,
-        spec.priority_class_name,
-        gang_views.wish(spec.topology),
-        gang_views.domain(gang) if gang else "",
-        status.restarts,
-        between(status.start_time, status.completion_time, now),
-        gang.status.position if gang is not None else None,
-        gang_views.starts(gang, now) if gang is not None else "",
-        ago(job.metadata.creation_timestamp, now),
-        why(job, gang),
-    )

@@ -42,7 +42,10 @@ MOST_SLOW: Final = 8
 def slow_lines(found: Mapping[str, str]) -> list[str]:
     """Return which nodes are taken last, given by node what makes its network slow, or nothing."""
     slow = sorted(node for node, why in found.items() if why)
-    lines = [f"  taken last: {node}, for its network is slow: {found[node]}" for node in slow]
+    lines = [
+        f"  the scheduler takes {node} last because its network is slow: {found[node]}"
+        for node in slow
+    ]
     more = len(slow) - MOST_SLOW
     if more <= 0:
         return lines

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lockstep.api import names
 from lockstep.api.core import Node, Pod
 from lockstep.cli.views import amounts
-from lockstep.cli.views.table import Column, Table, table
-from lockstep.cli.views.times import ago
-
-COLUMNS = (
-    "Name",
-    "Status",
-    "Kind",
-    Column("GPUs used", number=True),
-    Column("GPUs free", number=True),
-    Column("GPU model", wide=True),
-    Column("CPU", number=True),
-    Column("Memory", number=True),
-    Column("Pods", number=True),
-    "Spine",
-    "Leaf",
-    Column("Age", wide=True),
-)
+from lockstep.cli.views.table import NAMED, Cells, Column, Table, age, place, rows
 
 
 def status(node: Node) -> str:
@@ -46,45 +30,39 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 def node_table(nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> Table:
     """Return the nodes as a table, by name."""
     placed = by_node(pods)
-    ordered = sorted(nodes, key=lambda node: natural(node.metadata.name))
-    return table(COLUMNS, (_row(node, placed.get(node.metadata.name, []), now) for node in ordered))
 
+    def held(node: Node) -> list[Pod]:
+        return placed.get(node.metadata.name, [])
 
-def natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key by which ``node-2`` comes before ``node-10``."""
-    parts: list[tuple[int, str]] = []
-    digits = ""
-    for char in f"{name}\0":
-        if char.isdecimal():
-            digits += char
-            continue
-        if digits:
-            parts.append((int(digits), ""))
-            digits = ""
-        parts.append((-1, char))
-    return parts
+    def share(resource: str) -> Callable[[Node], str]:
+        return lambda node: _share(node, held(node), resource)
 
+    def label(name: str) -> Callable[[Node], str]:
+        return lambda node: node.metadata.labels.get(name, "")
 
-def _row(node: Node, pods: list[Pod], now: float) -> tuple[object, ...]:
-    labels = node.metadata.labels
-    gpus = amounts.allocatable(node, names.GPU)
-    used = amounts.total(pods, names.GPU)
-    return (
-        node.metadata.name,
-        status(node),
-        labels.get(names.NODE_KIND_LABEL, ""),
-        f"{used}/{gpus}" if gpus else None,
-        gpus - used if gpus else None,
-        labels.get(names.GPU_MODEL_LABEL, ""),
-        _share(node, pods, names.CPU),
-        _share(node, pods, names.MEMORY),
-        len(pods),
-        labels.get(names.SPINE_LABEL, ""),
-        labels.get(names.LEAF_LABEL, ""),
-        ago(node.metadata.creation_timestamp, now),
+    cells: Cells[Node] = (
+        NAMED,
+        ("Status", status),
+        ("Kind", label(names.NODE_KIND_LABEL)),
+        (Column("GPUs used", number=True), share(names.GPU)),
+        (Column("GPUs free", number=True), lambda node: _free(node, held(node))),
+        (Column("GPU model", wide=True), label(names.GPU_MODEL_LABEL)),
+        (Column("CPU", number=True), share(names.CPU)),
+        (Column("Memory", number=True), share(names.MEMORY)),
+        (Column("Pods", number=True), lambda node: len(held(node))),
+        ("Spine", label(names.SPINE_LABEL)),
+        ("Leaf", label(names.LEAF_LABEL)),
+        (Column("Age", wide=True), age(now)[1]),
     )
+    return rows(sorted(nodes, key=place), cells)
+
+
+def _free(node: Node, pods: list[Pod]) -> int | None:
+    gpus = amounts.allocatable(node, names.GPU)
+    return gpus - amounts.total(pods, names.GPU) if gpus else None
 
 
 def _share(node: Node, pods: list[Pod], resource: str) -> str:
+    whole = amounts.allocatable(node, resource)
     used = amounts.show(amounts.total(pods, resource), resource)
-    return f"{used}/{amounts.show(amounts.allocatable(node, resource), resource)}"
+    return "" if resource == names.GPU and not whole else f"{used}/{amounts.show(whole, resource)}"

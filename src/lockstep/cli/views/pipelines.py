@@ -83,10 +83,7 @@ def describe(
 
 
 def graph(
-    steps: Mapping[str, StepStatus],
-    now: float,
-    waits: Mapping[str, str],
-    costs: Mapping[str, str],
+    steps: Mapping[str, StepStatus], now: float, waits: Mapping[str, str], costs: Mapping[str, str]
 ) -> Table:
     """Return the steps as a tree, each under the graph or the loop that it is part of.
 

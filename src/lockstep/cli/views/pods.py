@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lockstep.api import names
 from lockstep.api.core import Event, Pod
 from lockstep.api.simulated import pod_pretends
 from lockstep.cli.views import amounts
-from lockstep.cli.views.nodes import natural
-from lockstep.cli.views.table import NAMESPACE, Column, Table, table
-from lockstep.cli.views.times import ago
-
-POD_COLUMNS = (
+from lockstep.cli.views.table import (
+    IN_NAMESPACE,
+    NAMED,
     NAMESPACE,
-    "Name",
-    "State",
-    Column("Role", wide=True),
-    "Node",
-    Column("GPUs", number=True),
-    Column("GPU indices", wide=True),
-    Column("Attempt", number=True, wide=True),
-    Column("Restarts", number=True),
-    Column("IP", wide=True),
-    "Age",
+    Cells,
+    Column,
+    Table,
+    age,
+    place,
+    rows,
 )
-EVENT_COLUMNS = (NAMESPACE, "Last seen", "Type", "Reason", "Object", Column("Message", text=True))
+from lockstep.cli.views.times import ago
 
 
 def marked(word: str, *, simulated: bool) -> str:
@@ -53,13 +47,46 @@ def _state(pod: Pod) -> str:
 
 def pod_table(pods: Iterable[Pod], now: float) -> Table:
     """Return the pods as a table, by name."""
-    ordered = sorted(pods, key=lambda pod: (pod.metadata.namespace, natural(pod.metadata.name)))
-    return table(POD_COLUMNS, (_pod_row(pod, now) for pod in ordered))
+
+    def label(name: str) -> Callable[[Pod], str]:
+        return lambda pod: pod.metadata.labels.get(name, "")
+
+    cells: Cells[Pod] = (
+        IN_NAMESPACE,
+        NAMED,
+        ("State", state),
+        (Column("Role", wide=True), label(names.ROLE_LABEL)),
+        ("Node", lambda pod: pod.spec.node_name),
+        (Column("GPUs", number=True), lambda pod: amounts.requested(pod, names.GPU) or None),
+        (
+            Column("GPU indices", wide=True),
+            lambda pod: pod.metadata.annotations.get(names.GPUS_ANNOTATION, ""),
+        ),
+        (Column("Attempt", number=True, wide=True), label(names.ATTEMPT_LABEL)),
+        (
+            Column("Restarts", number=True),
+            lambda pod: sum(one.restart_count for one in pod.status.container_statuses),
+        ),
+        (Column("IP", wide=True), lambda pod: pod.status.pod_ip),
+        age(now),
+    )
+    return rows(sorted(pods, key=place), cells)
 
 
 def event_table(events: Iterable[Event], now: float) -> Table:
     """Return the events as a table, the latest last."""
-    return table(EVENT_COLUMNS, (_event_row(e, now) for e in sorted(events, key=last_seen)))
+    cells: Cells[Event] = (
+        (NAMESPACE, lambda one: one.involved_object.namespace),
+        ("Last seen", lambda one: ago(last_seen(one), now)),
+        ("Type", lambda one: one.type),
+        ("Reason", lambda one: one.reason),
+        ("Object", lambda one: f"{one.involved_object.kind.lower()}/{one.involved_object.name}"),
+        (
+            Column("Message", text=True),
+            lambda one: one.message + (f" (x{one.count})" if one.count > 1 else ""),
+        ),
+    )
+    return rows(sorted(events, key=last_seen), cells)
 
 
 def last_seen(event: Event) -> str:
@@ -71,33 +98,3 @@ def last_seen(event: Event) -> str:
 def _exit(code: int, signal: int, reason: str) -> str:
     word = reason or "Error"
     return f"{word} (signal {signal})" if signal else f"{word} (exit code {code})"
-
-
-def _pod_row(pod: Pod, now: float) -> tuple[object, ...]:
-    labels, annotations = pod.metadata.labels, pod.metadata.annotations
-    return (
-        pod.metadata.namespace,
-        pod.metadata.name,
-        state(pod),
-        labels.get(names.ROLE_LABEL, ""),
-        pod.spec.node_name,
-        amounts.requested(pod, names.GPU) or None,
-        annotations.get(names.GPUS_ANNOTATION, ""),
-        labels.get(names.ATTEMPT_LABEL, ""),
-        sum(c.restart_count for c in pod.status.container_statuses),
-        pod.status.pod_ip,
-        ago(pod.metadata.creation_timestamp, now),
-    )
-
-
-def _event_row(event: Event, now: float) -> tuple[object, ...]:
-    about = event.involved_object
-    times = f" (x{event.count})" if event.count > 1 else ""
-    return (
-        about.namespace,
-        ago(last_seen(event), now),
-        event.type,
-        event.reason,
-        f"{about.kind.lower()}/{about.name}",
-        event.message + times,
-    )

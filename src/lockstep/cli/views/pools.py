@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from lockstep.api.node_pool import NodePool
-from lockstep.cli.views.table import Column, Table, table
-from lockstep.cli.views.times import ago
+from lockstep.cli.views.table import NAMED, Cells, Column, Table, age, place, rows
 from lockstep.pools.core.growth import Growth
 from lockstep.pools.core.pool import Pool
 
-COLUMNS = (
-    "Name",
-    Column("Nodes", number=True),
-    Column("Ready", number=True),
-    Column("Idle", number=True),
-    Column("Coming", number=True),
-    Column("Min", number=True),
-    Column("Max", number=True),
-    Column("Cost/h", number=True),
-    "Provider",
-    "Spot",
-    "Age",
-    Column("Note", text=True),
-)
 REFUSED_NAMED = 10
 
 
 def pool_table(pools: Iterable[NodePool], now: float) -> Table:
     """Return the pools as a table, by name."""
-    return table(COLUMNS, (_row(one, now) for one in sorted(pools, key=lambda p: p.metadata.name)))
 
+    def counted(
+        name: str, of: Callable[[NodePool], object]
+    ) -> tuple[Column, Callable[..., object]]:
+        return Column(name, number=True), of
 
-def _row(pool: NodePool, now: float) -> tuple[object, ...]:
-    spec, status = pool.spec, pool.status
-    return (
-        pool.metadata.name,
-        status.nodes,
-        status.ready,
-        status.idle,
-        status.coming,
-        spec.min,
-        spec.max,
-        f"{status.hourly_cost:g}" if status.hourly_cost is not None else "",
-        provider(pool),
-        "yes" if spec.spot else "",
-        ago(pool.metadata.creation_timestamp, now),
-        f"{status.reason}: {status.message}" if status.reason else "",
+    cells: Cells[NodePool] = (
+        NAMED,
+        counted("Nodes", lambda one: one.status.nodes),
+        counted("Ready", lambda one: one.status.ready),
+        counted("Idle", lambda one: one.status.idle),
+        counted("Coming", lambda one: one.status.coming),
+        counted("Min", lambda one: one.spec.min),
+        counted("Max", lambda one: one.spec.max),
+        counted("Cost/h", lambda one: _hourly(one.status.hourly_cost)),
+        ("Provider", provider),
+        ("Spot", lambda one: "yes" if one.spec.spot else ""),
+        age(now),
+        (Column("Note", text=True), _note),
     )
+    return rows(sorted(pools, key=place), cells)
+
+
+def _hourly(cost: float | None) -> str:
+    return f"{cost:g}" if cost is not None else ""
+
+
+def _note(pool: NodePool) -> str:
+    return f"{pool.status.reason}: {pool.status.message}" if pool.status.reason else ""
 
 
 def provider(pool: NodePool) -> str:

@@ -29,7 +29,7 @@ def explain_queue(
     resources = sorted({*status.used, *spec.guaranteed, *spec.limit})
     lines += [f"  {one}: {_amounts(one, queue)}" for one in resources]
     if status.share:
-        lines.append(f"  share beyond what is guaranteed, by weight {spec.weight}: {status.share}")
+        lines.append(f"  share above its guarantee, for weight {spec.weight}: {status.share}")
     lines += _rivals(queue, queues)
     lines += [
         f"  note: {cell(c.message)}" for c in status.conditions if c.type == "Ready" and c.message
@@ -66,7 +66,7 @@ def _rivals(queue: Queue, queues: Sequence[Queue]) -> list[str]:
         return []
     ranked = sorted(beside, key=lambda q: (float(q.status.share.rstrip("%") or 0), q.metadata.name))
     shares = ", ".join(f"{q.metadata.name} {q.status.share or '0.0%'}" for q in ranked)
-    return [f"  queues beside it that wait, the smallest share first: {shares}"]
+    return [f"  sibling queues with waiting gangs, smallest share first: {shares}"]
 
 
 def _below(name: str, queues: Sequence[Queue]) -> set[str]:

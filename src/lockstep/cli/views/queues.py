@@ -6,24 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from lockstep.api.containers import Quantity
 from lockstep.api.queue import Queue
-from lockstep.cli.views.table import Column, Table, table
-from lockstep.cli.views.times import ago
-
-COLUMNS = (
-    "Name",
-    "Parent",
-    Column("Weight", number=True),
-    "Guaranteed",
-    "Limit",
-    "Used",
-    Column("Waiting", number=True),
-    Column("Placed", number=True),
-    Column("Lending", wide=True),
-    Column("Preemption", wide=True),
-    "Ready",
-    "Age",
-    Column("Note", text=True),
-)
+from lockstep.cli.views.table import NAMED, Cells, Column, Table, age, place, rows
 
 
 def amounts(given: Mapping[str, Quantity]) -> str:
@@ -33,26 +16,25 @@ def amounts(given: Mapping[str, Quantity]) -> str:
 
 def queue_table(queues: Iterable[Queue], now: float) -> Table:
     """Return the queues as a table, by name."""
-    return table(
-        COLUMNS, (_row(queue, now) for queue in sorted(queues, key=lambda q: q.metadata.name))
+    cells: Cells[Queue] = (
+        NAMED,
+        ("Parent", lambda one: one.spec.parent),
+        (Column("Weight", number=True), lambda one: one.spec.weight),
+        ("Guaranteed", lambda one: amounts(one.spec.guaranteed)),
+        ("Limit", lambda one: amounts(one.spec.limit)),
+        ("Used", lambda one: amounts(one.status.used)),
+        (Column("Waiting", number=True), lambda one: one.status.pending),
+        (Column("Placed", number=True), lambda one: one.status.running),
+        (Column("Lending", wide=True), lambda one: one.spec.lending),
+        (Column("Preemption", wide=True), lambda one: one.spec.preemption),
+        ("Ready", lambda one: _ready(one)[0]),
+        age(now),
+        (Column("Note", text=True), lambda one: _ready(one)[1]),
     )
+    return rows(sorted(queues, key=place), cells)
 
 
-def _row(queue: Queue, now: float) -> tuple[object, ...]:
-    spec, status = queue.spec, queue.status
-    ready = next((one for one in status.conditions if one.type == "Ready"), None)
-    return (
-        queue.metadata.name,
-        spec.parent,
-        spec.weight,
-        amounts(spec.guaranteed),
-        amounts(spec.limit),
-        amounts(status.used),
-        status.pending,
-        status.running,
-        spec.lending,
-        spec.preemption,
-        ready.status if ready is not None else "",
-        ago(queue.metadata.creation_timestamp, now),
-        ready.message if ready is not None else "",
-    )
+def _ready(queue: Queue) -> tuple[str, str]:
+    """Return whether a queue is ready, and its message; empty where no controller has said it."""
+    found = ((one.status, one.message) for one in queue.status.conditions if one.type == "Ready")
+    return next(found, ("", ""))

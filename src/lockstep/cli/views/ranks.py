@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from lockstep.api.core import Lease, Pod
-from lockstep.api.goodput import in_words
+from lockstep.api.goodput import in_words, lost_in_words
 from lockstep.api.names import RANK_ANNOTATION, REPORT_ANNOTATION
+from lockstep.api.rendezvous import RankFigures, Report
 from lockstep.api.training import TrainingJob
-from lockstep.api.worlds import RankFigures, Report
-from lockstep.cli.views.nodes import natural
-from lockstep.cli.views.table import Column, Table, table
+from lockstep.cli.views.table import Column, Table, natural, table
 
 COLUMNS: tuple[Column | str, ...] = (
     "Pod",
@@ -41,7 +40,9 @@ def summary(job: TrainingJob, now: float) -> str:
     """Return what the job's time went to, in one line."""
     words = in_words(job.status.goodput, now)
     state = job.status.goodput.cause or job.status.phase.lower()
-    return f"{state}; goodput {words}" if words else state
+    lost = lost_in_words(job.status.goodput)
+    parts = (state, f"goodput {words}" if words else "", f"done again: {lost}" if lost else "")
+    return "; ".join(one for one in parts if one)
 
 
 def _rows(job: TrainingJob, lease: Lease, node: str, now: float) -> Iterator[tuple[object, ...]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from lockstep.cli.views.times import ago
+
+T = TypeVar("T")
 
 NONE = "-"
 GAP = "   "
@@ -48,6 +53,45 @@ def table(columns: Sequence[Column | str], rows: Iterable[Iterable[object]]) -> 
         tuple(Column(c) if isinstance(c, str) else c for c in columns),
         tuple(tuple(cell(value) for value in row) for row in rows),
     )
+
+
+Cells = Sequence[tuple[Column | str, Callable[[T], object]]]
+"""Columns, each with the function that returns its cell for an item."""
+IN_NAMESPACE: Final[tuple[Column, Callable[[Any], object]]] = (
+    NAMESPACE,
+    lambda one: one.metadata.namespace,
+)
+NAMED: Final[tuple[str, Callable[[Any], object]]] = ("Name", lambda one: one.metadata.name)
+
+
+def age(now: float) -> tuple[str, Callable[[Any], object]]:
+    """Return the column that says how long objects have existed at the Unix time *now*."""
+    return "Age", lambda one: ago(one.metadata.creation_timestamp, now)
+
+
+def rows(items: Iterable[T], cells: Cells[T]) -> Table:
+    """Build a table with a row for each item."""
+    return table([name for name, _ in cells], ([of(one) for _, of in cells] for one in items))
+
+
+def place(one: Any) -> tuple[str, list[tuple[int, str]]]:
+    """Return the sort key of objects: namespace, then name with its numbers by size."""
+    return one.metadata.namespace, natural(one.metadata.name)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key by which ``node-2`` comes before ``node-10``."""
+    parts: list[tuple[int, str]] = []
+    digits = ""
+    for char in f"{name}\0":
+        if char.isdecimal():
+            digits += char
+            continue
+        if digits:
+            parts.append((int(digits), ""))
+            digits = ""
+        parts.append((-1, char))
+    return parts
 
 
 def cell(value: object) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from lockstep.api import names
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.queue import Queue
 from lockstep.cli.views import amounts, gangs
-from lockstep.cli.views.nodes import natural
-from lockstep.cli.views.table import Column, Table, table
+from lockstep.cli.views.table import Column, Table, natural, table
 
 
 def summary(nodes: Sequence[Node], pods: Sequence[Pod]) -> str:
@@ -47,7 +46,7 @@ def top_queues(queues: Iterable[Queue], members: Iterable[Gang], pods: Iterable[
             placed[name],
             waiting[name],
         )
-        for name, queue in sorted(_by_name(queues).items())
+        for name, queue in sorted({queue.metadata.name: queue for queue in queues}.items())
     )
     columns = ("GPUs used", "Guaranteed", "Limit", "Gangs placed", "Gangs waiting")
     return table(("Queue", *(Column(c, number=True) for c in columns)), rows)
@@ -83,7 +82,3 @@ def _usage(pods: Sequence[Pod]) -> tuple[int, int, int, int, int]:
         len(waiting),
         len({pod.spec.node_name for pod in placed}),
     )
-
-
-def _by_name(queues: Iterable[Queue]) -> Mapping[str, Queue]:
-    return {queue.metadata.name: queue for queue in queues}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from lockstep.compat.translation import Refused
@@ -36,18 +36,16 @@ def filled(tree: Any, held: Mapping[str, Mapping[str, str]], at: str = "spec") -
     }
 
 
-def _sources(tree: Any) -> list[Json]:
-    found: list[Json] = []
+def _sources(tree: Any) -> Iterator[Json]:
     if isinstance(tree, list):
         for one in tree:
-            found += _sources(one)
+            yield from _sources(one)
     elif isinstance(tree, dict):
         for key, value in tree.items():
             if key == "parameters" and isinstance(value, list):
-                found += [one["valueFrom"] for one in value if _refers(one)]
+                yield from (one["valueFrom"] for one in value if _refers(one))
             else:
-                found += _sources(value)
-    return found
+                yield from _sources(value)
 
 
 def _refers(one: Any) -> bool:

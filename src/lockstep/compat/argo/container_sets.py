@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any, Final
 
+from lockstep.compat.argo.commands import words_of
 from lockstep.compat.argo.fields import only
 from lockstep.compat.translation import Refused
 
@@ -51,8 +52,6 @@ def volumes(source: Json) -> list[Json]:
 
 
 def _ordered(container: Json, before: list[str], at: str) -> Json:
-    from lockstep.compat.argo.pods import words_of
-
     name = container["name"]
     lines = []
     for one in before:

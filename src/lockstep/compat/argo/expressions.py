@@ -252,15 +252,15 @@ def expression(given: str, at: str) -> str:
             if sign == ")" and depth and depth[-1] == level:
                 depth.pop()
                 found.append(")")
-    return (
-        " ".join([*found, ")" * open_ends])
-        .replace("& &", "&&")
-        .replace("| |", "||")
-        .replace("= =", "==")
-        .replace("! =", "!=")
-        .replace("< =", "<=")
-        .replace("> =", ">=")
-    )
+    return _joined([*found, ")" * open_ends])
+
+
+def _joined(lexemes: list[str]) -> str:
+    """Return an expression of its lexemes; signs of two characters were read one by one."""
+    text = " ".join(lexemes)
+    for sign in ("&&", "||", "==", "!=", "<=", ">="):
+        text = text.replace(" ".join(sign), sign)
+    return text
 
 
 def _name(name: str, at: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import family
 
 GROUP: Final = "argoproj.io"
 VERSION: Final = "v1alpha1"
+_kind = family(GROUP, VERSION)
 
-WORKFLOW: Final = ForeignKind(
-    GROUP,
-    VERSION,
+WORKFLOW: Final = _kind(
     "Workflow",
     "workflows",
     short_names=("wf",),
@@ -21,20 +20,14 @@ WORKFLOW: Final = ForeignKind(
         ("Message", "string", ".status.message"),
     ),
 )
-WORKFLOW_TEMPLATE: Final = ForeignKind(
-    GROUP, VERSION, "WorkflowTemplate", "workflowtemplates", short_names=("wftmpl",)
-)
-CLUSTER_WORKFLOW_TEMPLATE: Final = ForeignKind(
-    GROUP,
-    VERSION,
+WORKFLOW_TEMPLATE: Final = _kind("WorkflowTemplate", "workflowtemplates", short_names=("wftmpl",))
+CLUSTER_WORKFLOW_TEMPLATE: Final = _kind(
     "ClusterWorkflowTemplate",
     "clusterworkflowtemplates",
     namespaced=False,
     short_names=("cwft", "clusterwftmpl"),
 )
-CRON_WORKFLOW: Final = ForeignKind(
-    GROUP,
-    VERSION,
+CRON_WORKFLOW: Final = _kind(
     "CronWorkflow",
     "cronworkflows",
     short_names=("cwf", "cronwf"),

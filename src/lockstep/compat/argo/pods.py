@@ -7,6 +7,7 @@ import shlex
 from typing import Any, Final
 
 from lockstep.compat.argo import container_sets, expressions
+from lockstep.compat.argo.commands import words_of
 from lockstep.compat.argo.expressions import quote
 from lockstep.compat.argo.fields import number, stored
 from lockstep.compat.argo.runs import claim_volumes
@@ -21,12 +22,6 @@ _INLINE: Final = {
     **dict.fromkeys(("node", "perl", "ruby"), "-e"),
 }
 """Programs that take their script in an argument, and behind which."""
-_ENTRYPOINTS: Final = {
-    "argoproj/argosay:v1": ["cowsay"],
-    "argoproj/argosay:v2": ["/argosay"],
-    "docker/whalesay:latest": ["/bin/bash"],
-}
-"""What images run whose command is left out, where a step must know: as Argo is told of them."""
 _TEE: Final = (
     '{ "$0" "$@"; echo $? > /lockstep-argo/code; } | tee /lockstep-argo/result; '
     "code=$(cat /lockstep-argo/code)"
@@ -85,19 +80,6 @@ def pod_step(workflow: Json, source: Json, pod: Json, at: str, *, result: bool) 
     if patches:
         found["patch"] = [expressions.text(one, f"{at}.podSpecPatch") for one in patches]
     return found | ({"daemon": True} if daemon else {})
-
-
-def words_of(container: Json, at: str) -> list[Any]:
-    """Return the command of *container* and its arguments.
-
-    Raises:
-        Refused: when it leaves its command to its image, which is not known.
-    """
-    command = container.get("command") or _ENTRYPOINTS.get(str(container.get("image")).strip())
-    if not command:
-        why = "a step whose output is used or that others wait for needs its command"
-        raise Refused(f"{at}.container.command", None, why)
-    return [*command, *(container.get("args") or [])]
 
 
 def _metadata(workflow: Json, source: Json) -> Json:

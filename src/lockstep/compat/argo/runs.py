@@ -95,7 +95,7 @@ def locks(source: Json, at: str) -> list[Json]:
 
 
 def exit_of(given: Json) -> str:
-    """Return the template that runs at the end of a workflow, whatever it came to.
+    """Return the template that runs at the end of a workflow, failed or not.
 
     Raises:
         Refused: for a hook of another time, or one that runs under a condition.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lockstep.api.pipeline import PipelineRun, StepStatus
@@ -63,13 +63,12 @@ def _progress(steps: Mapping[str, StepStatus]) -> str:
     return f"{sum(one.phase == 'Succeeded' for one in ran)}/{len(ran)}"
 
 
-def _nodes(name: str, steps: Mapping[str, StepStatus]) -> list[Json]:
+def _nodes(name: str, steps: Mapping[str, StepStatus]) -> Iterator[Json]:
     """Return a node for each step below the workflow itself, whose name is the workflow's."""
     root = f"{MAIN}.main"
     below: dict[str, list[str]] = {}
     for place in steps:
         below.setdefault(place.rpartition(".")[0], []).append(place)
-    found = []
     for place, one in steps.items():
         if place == MAIN:
             continue
@@ -90,8 +89,7 @@ def _nodes(name: str, steps: Mapping[str, StepStatus]) -> list[Json]:
             "memoizationStatus": {"hit": True} if one.kept_from else None,
             "outputs": _outputs(one),
         }
-        found.append({key: value for key, value in node.items() if value not in ("", None, [])})
-    return found
+        yield {key: value for key, value in node.items() if value not in ("", None, [])}
 
 
 def _id(name: str, place: str) -> str:

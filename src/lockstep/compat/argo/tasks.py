@@ -13,8 +13,6 @@ from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
 
-MOST: Final = 10_000
-"""Most items of a sequence."""
 _DURING: Final = re.compile(r"""\b(?:steps|tasks|workflow)\b[^=]*\.status\s*==\s*['"]Running['"]""")
 
 
@@ -76,7 +74,7 @@ def retry(strategy: Json, at: str) -> Json:
 
 
 def hooks(step: Json, at: str) -> list[Json]:
-    """Return the hooks of a step as steps that follow it, whatever it came to.
+    """Return the hooks of a step as steps that follow it, failed or not.
 
     Raises:
         Refused: for one that starts while the step runs, or for those of a loop.
@@ -123,7 +121,7 @@ def targets(dag: Json, at: str) -> list[Json]:
 
 
 def steps_of(template: Json) -> list[Json]:
-    """Return the steps of a template, whatever graph it is."""
+    """Return the steps of a template, a list of steps or a graph."""
     groups = template.get("steps") or []
     tasks = (template.get("dag") or {}).get("tasks") or []
     return [*(one for group in groups for one in group), *tasks]

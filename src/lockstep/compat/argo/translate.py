@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from lockstep.compat.argo import conditions, expressions, runs, tasks
@@ -233,18 +233,21 @@ class _Workflow:
             found["object"] = resource(source["resource"], f"{where}.resource")
             found["outputs"] = resource_outputs(outputs, where)
         elif any(kind in source for kind in ("container", "containerSet", "script")):
-            pod: Json = {key: self.given[key] for key in _POD if key in self.given}
-            pod |= {key: source[key] for key in _POD if key in source}
-            if "priorityClassName" in source:
-                pod["priorityClassName"] = source["priorityClassName"]
-            result = self._result_is_used()
-            found["pod"] = pod_step(self.given, source, pod, where, result=result)
+            found["pod"] = self._pod(source, where)
         else:
             raise Refused(
                 where,
                 None,
                 "it needs one of container, script, containerSet, steps, dag, resource, suspend",
             )
+
+    def _pod(self, source: Json, where: str) -> Json:
+        """Return the step of a template that is a pod."""
+        pod: Json = {key: self.given[key] for key in _POD if key in self.given}
+        pod |= {key: source[key] for key in _POD if key in source}
+        if "priorityClassName" in source:
+            pod["priorityClassName"] = source["priorityClassName"]
+        return pod_step(self.given, source, pod, where, result=self._result_is_used())
 
     def _result_is_used(self) -> bool:
         return ".outputs.result" in json.dumps(self.given.get("templates") or [])
@@ -282,7 +285,7 @@ class _Workflow:
         values = {f"workflow.parameters.{n}": v for n, v in self._values().items() if v}
         return {**dag, "target": expressions.fill(dag.get("target", ""), values)}
 
-    def _step(self, step: Json, at: str, before: list[str]) -> list[Json]:
+    def _step(self, step: Json, at: str, before: list[str]) -> Iterator[Json]:
         """Return the task of a step, and those of its hooks."""
         only(step, _STEP, at)
         found = self._task(step, at)
@@ -296,11 +299,10 @@ class _Workflow:
         if goes_on.get("failed") or goes_on.get("error"):
             found["mayFail"] = True
         found |= tasks.loop(step, at)
-        made = [found]
+        yield found
         for hook in tasks.hooks(step, at):
             task = self._task(hook, f"{at}.hooks")
-            made.append({**task, "after": [step["name"]], "exit": True, "when": hook["ours"]})
-        return made
+            yield {**task, "after": [step["name"]], "exit": True, "when": hook["ours"]}
 
     def _task(self, step: Json, at: str) -> Json:
         """Return what runs a template: with which arguments, tried how often, for how long."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "kai.alibabacloud.com"
+_kind = family(GROUP, "v1alpha1")
 _PHASE: Final = (("Phase", "string", ".status.phase"),)
 
-JOB: Final = ForeignKind(GROUP, "v1alpha1", "TrainingJob", "trainingjobs", columns=_PHASE)
-SCALE_IN: Final = ForeignKind(GROUP, "v1alpha1", "ScaleIn", "scaleins", columns=_PHASE)
-SCALE_OUT: Final = ForeignKind(GROUP, "v1alpha1", "ScaleOut", "scaleouts", columns=_PHASE)
+JOB: Final = _kind("TrainingJob", "trainingjobs", columns=_PHASE)
+SCALE_IN: Final = _kind("ScaleIn", "scaleins", columns=_PHASE)
+SCALE_OUT: Final = _kind("ScaleOut", "scaleouts", columns=_PHASE)
 
 KINDS: Final[tuple[ForeignKind, ...]] = (JOB, SCALE_IN, SCALE_OUT)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
 from lockstep.compat.etoperator.job import target
-from lockstep.compat.native import job_of, pods_by_role, since
+from lockstep.compat.native import condition, job_of, pods_by_role, since
 from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
@@ -23,13 +23,13 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     born = obj.metadata.creation_timestamp or ""
     if wrong:
         text = "; and ".join(str(one) for one in wrong)
-        refused = _condition("Refused", "Refused", text, born)
+        refused = condition("Refused", "Refused", text, born)
         return {**kept, "phase": "Failed", "conditions": [refused]}
     if job is None:
         return kept
     pods = pods_by_role(job)
     conditions = [
-        _condition(type_, f"TrainingJob{type_}", _message(type_, job.status.message), moment)
+        condition(type_, f"TrainingJob{type_}", _message(type_, job.status.message), moment)
         for type_ in _TOLD
         if (moment := since(job, type_))
     ]
@@ -64,13 +64,3 @@ def ended(obj: AnyObject) -> bool:
 
 def _message(type_: str, text: str) -> str:
     return text if type_ in ("Restarting", "Failed") else ""
-
-
-def _condition(type_: str, reason: str, message: str, moment: str) -> Json:
-    return {
-        "type": type_,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": moment,
-    }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "data.fluid.io"
 VERSION: Final = "v1alpha1"
+_kind = family(GROUP, VERSION)
 
 RUNTIMES: Final = {
     "AlluxioRuntime": "alluxioruntimes",
@@ -33,10 +34,7 @@ _MIGRATE_COLUMNS = (
     ("Phase", "string", ".status.phase"),
     ("Duration", "string", ".status.duration"),
 )
-_BACKUP_COLUMNS = (
-    ("Dataset", "string", ".spec.dataset"),
-    ("Phase", "string", ".status.phase"),
-)
+_BACKUP_COLUMNS = (("Dataset", "string", ".spec.dataset"), ("Phase", "string", ".status.phase"))
 _SCALE = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.currentWorkerNumberScheduled",
@@ -44,9 +42,7 @@ _SCALE = {
 }
 
 KINDS: Final[tuple[ForeignKind, ...]] = (
-    ForeignKind(
-        GROUP,
-        VERSION,
+    _kind(
         "Dataset",
         "datasets",
         columns=(
@@ -58,14 +54,14 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
         ),
     ),
     *(
-        ForeignKind(GROUP, VERSION, kind, plural, columns=_RUNTIME_COLUMNS, scale=_SCALE)
+        _kind(kind, plural, columns=_RUNTIME_COLUMNS, scale=_SCALE)
         for kind, plural in RUNTIMES.items()
     ),
-    ForeignKind(GROUP, VERSION, "DataLoad", "dataloads", columns=_OPERATION_COLUMNS),
-    ForeignKind(GROUP, VERSION, "DataProcess", "dataprocesses", columns=_OPERATION_COLUMNS),
+    _kind("DataLoad", "dataloads", columns=_OPERATION_COLUMNS),
+    _kind("DataProcess", "dataprocesses", columns=_OPERATION_COLUMNS),
     # Every engine means Lockstep's own cache: a class is kept as its user wrote it.
-    ForeignKind(GROUP, VERSION, "CacheRuntimeClass", "cacheruntimeclasses", namespaced=False),
-    ForeignKind(GROUP, VERSION, "DataMigrate", "datamigrates", columns=_MIGRATE_COLUMNS),
-    ForeignKind(GROUP, VERSION, "DataBackup", "databackups", columns=_BACKUP_COLUMNS),
+    _kind("CacheRuntimeClass", "cacheruntimeclasses", namespaced=False),
+    _kind("DataMigrate", "datamigrates", columns=_MIGRATE_COLUMNS),
+    _kind("DataBackup", "databackups", columns=_BACKUP_COLUMNS),
 )
 """DataMigrate and DataBackup are not served yet, so the server does not take them either."""

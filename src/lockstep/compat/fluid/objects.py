@@ -33,6 +33,9 @@ class DatasetSpec(Wire, frozen=True):
     access_modes: list[str] = []
     node_affinity: Json | None = None
     placement: str = ""
+    owner: Json = {}
+    tolerations: list[Json] = []
+    data_restore_location: Json = {}
     shared_options: dict[str, str] = {}
     shared_encrypt_options: list[Json] = []
 
@@ -107,7 +110,27 @@ class Target(Wire, frozen=True):
     replicas: int = 0
 
 
-class DataLoadSpec(Wire, frozen=True):
+class Carrier(Wire, frozen=True, kw_only=True):
+    """How Fluid would run the pods of an operation; read to be named, not honoured."""
+
+    image: str = ""
+    image_tag: str = ""
+    run_as: Json = {}
+    block: bool = False
+    runtime_type: str = ""
+    pod_metadata: Json = {}
+    affinity: Json = {}
+    tolerations: list[Json] = []
+    node_selector: dict[str, str] = {}
+    scheduler_name: str = ""
+    resources: Json = {}
+    parallel_options: dict[str, str] = {}
+    ttl_seconds_after_finished: int | None = None
+    policy: str = "Once"
+    schedule: str = ""
+
+
+class DataLoadSpec(Carrier, frozen=True):
     """What to bring into the cache."""
 
     dataset: DatasetName = DatasetName()
@@ -115,8 +138,6 @@ class DataLoadSpec(Wire, frozen=True):
     target: list[Target] = []
     options: dict[str, str] = {}
     run_after: RunAfter | None = None
-    policy: str = "Once"
-    schedule: str = ""
 
 
 class RunAfter(Wire, frozen=True):
@@ -158,7 +179,7 @@ class ProcessedDataset(Wire, frozen=True):
     sub_path: str = ""
 
 
-class DataProcessSpec(Wire, frozen=True):
+class DataProcessSpec(Carrier, frozen=True):
     """What to run over a dataset: a pod's spec, or a script."""
 
     dataset: ProcessedDataset = ProcessedDataset()
@@ -199,7 +220,7 @@ class End(Wire, frozen=True):
     external_storage: Storage | None = None
 
 
-class DataMigrateSpec(Wire, frozen=True):
+class DataMigrateSpec(Carrier, frozen=True):
     """What to copy where."""
 
     source: End = field(default=End(), name="from")
@@ -219,7 +240,7 @@ class DataMigrate(Wire, frozen=True):
     kind: str = "DataMigrate"
 
 
-class DataBackupSpec(Wire, frozen=True):
+class DataBackupSpec(Carrier, frozen=True):
     """Of which dataset the listing is written where."""
 
     dataset: str = ""

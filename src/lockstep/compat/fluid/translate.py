@@ -14,6 +14,7 @@ from lockstep.api.dataset_cache import (
     CacheTier,
     SecretKey,
 )
+from lockstep.compat.fluid.ignored import RUNTIME, ignored, ignored_of
 from lockstep.compat.fluid.objects import Dataset, Mount, Runtime
 
 Json = dict[str, Any]
@@ -61,8 +62,6 @@ _SECRET: Final = (
     *("access_key_id", "secret_access_key", "session_token", "storage_config"),
     *("account_key", "sas_token", "service_account_key", "password", "token"),
 )
-_HONOURED: Final = frozenset({"replicas", "tieredstore", "worker", "fuse", "management", "data"})
-"""Fields of a runtime that mean something to the cache, wholly or in part."""
 
 
 class Problem(Exception):
@@ -77,7 +76,7 @@ class Wanted:
     tiers: list[CacheTier]
     replicas: int
     ignored: tuple[str, ...]
-    """Fields of the runtime that only its engine knows."""
+    """Fields of the dataset and its runtime that mean nothing to the cache."""
     pin: bool = False
     """Whether it stays on its nodes while other datasets need the room."""
     auto_sync: bool = False
@@ -101,10 +100,10 @@ def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
     replicas = spec.get("replicas", (spec.get("worker") or {}).get("replicas", 1))
     if not isinstance(replicas, int) or replicas < 0:
         raise Problem(f"spec.replicas of the runtime is {replicas!r}: it must be 0 or more")
-    ignored = sorted(name for name, value in spec.items() if value and name not in _HONOURED)
+    found = [*ignored_of(dataset.spec), *ignored(spec, RUNTIME)]
     named = {*dataset.spec.shared_options, *(o for m in dataset.spec.mounts for o in m.options)}
     named -= {*SETTINGS, "timeout"}
-    ignored += sorted(f"mounts[].options.{name}" for name in named)
+    found += sorted(f"mounts[].options.{name}" for name in named)
     pin = (spec.get("data") or {}).get("pin") is True
     management = spec.get("management") or {}
     synced = (management.get("metadataSyncPolicy") or {}).get("autoSync") is True
@@ -112,7 +111,7 @@ def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
         mounts=mounts,
         tiers=_tiers(spec),
         replicas=max(replicas, 1),
-        ignored=tuple(ignored),
+        ignored=tuple(found),
         pin=pin,
         auto_sync=synced,
         timeout=_timeout(dataset, spec),

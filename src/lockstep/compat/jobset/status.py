@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
-from lockstep.compat.native import job_of, pods_by_role, since
+from lockstep.compat.native import condition, job_of, pods_by_role, since
 from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
@@ -26,12 +26,12 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     conditions = []
     if wrong:
         text = "; and ".join(str(one) for one in wrong)
-        conditions.append(_condition("Refused", "Refused", text, born))
+        conditions.append(condition("Refused", "Refused", text, born))
     if job is None:
         return {"conditions": conditions} if conditions else {}
     for type_, (told, reason) in _TOLD.items():
         if moment := since(job, type_):
-            conditions.append(_condition(told, reason, job.status.message, moment))
+            conditions.append(condition(told, reason, job.status.message, moment))
     status: Json = {
         "conditions": conditions,
         "restarts": job.status.restarts,
@@ -58,13 +58,3 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
 def ended(obj: AnyObject) -> bool:
     """Say whether the JobSet is over."""
     return bool(obj.status.get("terminalState"))
-
-
-def _condition(type_: str, reason: str, message: str, moment: str) -> Json:
-    return {
-        "type": type_,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": moment,
-    }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any, Final
 
 from lockstep.api.core import AnyObject
 from lockstep.compat import native
+from lockstep.compat.admission import different, dns_label
 from lockstep.compat.jobset.objects import JobSetSpec, ReplicatedJob
 from lockstep.compat.kubernetes.job import PREFIX as BATCH
 from lockstep.compat.kubernetes.job import USUAL_BACKOFF, completion, side_by_side
@@ -21,6 +23,16 @@ MANAGER: Final = "jobset.sigs.k8s.io/jobset-controller"
 EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 
+_REASONS: Final = (
+    "BackoffLimitExceeded",
+    "DeadlineExceeded",
+    "FailedIndexes",
+    "MaxFailedIndexesExceeded",
+    "PodFailurePolicy",
+)
+"""Why a job may have failed in a rule."""
+_RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_RULE_NAME: Final = 128
 _ACTIONS: Final = {
     "FailJobSet": "Fail",
     "RestartJobSet": "Restart",
@@ -36,11 +48,12 @@ def to_native(obj: AnyObject) -> Translation:
     """
     spec = read(obj.spec, JobSetSpec)
     _checked(obj, spec)
+    _named(obj, spec)
     names = [one.name for one in spec.replicated_jobs]
     jobs = [_job(one, f"spec.replicatedJobs[{i}]") for i, one in enumerate(spec.replicated_jobs)]
     roles = [_role(obj, spec, i, job) for i, job in enumerate(jobs)]
     _order(spec, roles, names)
-    _coordinator(obj, spec, roles, names)
+    _coordinator(obj, spec, roles, dict(zip(names, jobs, strict=True)))
     made = native.training_job(
         obj,
         "plain",
@@ -69,6 +82,31 @@ def _checked(obj: AnyObject, spec: JobSetSpec) -> None:
     if EXCLUSIVE in obj.metadata.annotations:
         given = obj.metadata.annotations[EXCLUSIVE]
         raise Refused(f"metadata.annotations[{EXCLUSIVE}]", given, "it is not served; leave it out")
+
+
+def _named(obj: AnyObject, spec: JobSetSpec) -> None:
+    """Refuse names that JobSet's webhook denies."""
+    jobs = spec.replicated_jobs
+    different(
+        ((f"spec.replicatedJobs[{i}].name", one.name) for i, one in enumerate(jobs)),
+        "the name of a replicated job",
+    )
+    for i, one in enumerate(jobs):
+        at = f"spec.replicatedJobs[{i}]"
+        dns_label(one.group_name, f"{at}.groupName")
+        dns_label(f"{obj.metadata.name}-{one.name}-{one.replicas - 1}", f"{at}.name", of="a job")
+    rules = spec.failure_policy.rules if spec.failure_policy else []
+    at = "spec.failurePolicy.rules"
+    named = [rule.name or f"failurePolicyRule{i}" for i, rule in enumerate(rules)]
+    different(((f"{at}[{i}].name", name) for i, name in enumerate(named)), "the name of a rule")
+    for i, rule in enumerate(rules):
+        if len(named[i]) > _RULE_NAME or not _RULE.fullmatch(named[i]):
+            allowed = "must be a letter and at most 127 of A-Z, a-z, 0-9, _, comma and colon"
+            raise Refused(f"{at}[{i}].name", named[i], allowed)
+        for reason in rule.on_job_failure_reasons:
+            if reason not in _REASONS:
+                allowed = f"must be of: {', '.join(_REASONS)}"
+                raise Refused(f"{at}[{i}].onJobFailureReasons", reason, allowed)
 
 
 def _job(one: ReplicatedJob, at: str) -> JobSpec:
@@ -176,14 +214,31 @@ def _order(spec: JobSetSpec, roles: list[Json], names: list[str]) -> None:
             role["after"] = after
 
 
-def _coordinator(obj: AnyObject, spec: JobSetSpec, roles: list[Json], names: list[str]) -> None:
+def _coordinator(
+    obj: AnyObject, spec: JobSetSpec, roles: list[Json], jobs: dict[str, JobSpec]
+) -> None:
     """Tell all pods of the one that coordinates."""
     one = spec.coordinator
     if one is None:
         return
-    if one.replicated_job not in names:
+    job = jobs.get(one.replicated_job)
+    if job is None:
         at = "spec.coordinator.replicatedJob"
-        raise Refused(at, one.replicated_job, f"must be of: {', '.join(names)}")
+        raise Refused(at, one.replicated_job, f"must be of: {', '.join(jobs)}")
+    if job.completions is None or job.completion_mode == "NonIndexed":
+        at = (
+            f"spec.replicatedJobs[{list(jobs).index(one.replicated_job)}].template.spec.completions"
+        )
+        raise Refused(
+            at, job.completions, "set it, and Indexed: the coordinator is one of its pods"
+        )
+    there = next(r.replicas for r in spec.replicated_jobs if r.name == one.replicated_job)
+    for field, index, count in (
+        ("jobIndex", one.job_index, there),
+        ("podIndex", one.pod_index, job.completions),
+    ):
+        if index >= count:
+            raise Refused(f"spec.coordinator.{field}", index, f"must be below {count}")
     name = obj.metadata.name
     host = f"{name}-{one.replicated_job}-{one.job_index}-{one.pod_index}.{name}"
     for role in roles:

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "kubeflow.tkestack.io"
+_kind = family(GROUP, "v1alpha1")
 
-NOTEBOOK: Final = ForeignKind(
-    GROUP,
-    "v1alpha1",
-    "JupyterNotebook",
-    "jupyternotebooks",
-    columns=(("Ready", "integer", ".status.readyReplicas"),),
+NOTEBOOK: Final = _kind(
+    "JupyterNotebook", "jupyternotebooks", columns=(("Ready", "integer", ".status.readyReplicas"),)
 )
-GATEWAY: Final = ForeignKind(
-    GROUP,
-    "v1alpha1",
-    "JupyterGateway",
-    "jupytergateways",
-    columns=(("Ready", "integer", ".status.readyReplicas"),),
+GATEWAY: Final = _kind(
+    "JupyterGateway", "jupytergateways", columns=(("Ready", "integer", ".status.readyReplicas"),)
 )
-KERNEL_SPEC: Final = ForeignKind(GROUP, "v1alpha1", "JupyterKernelSpec", "jupyterkernelspecs")
-KERNEL_TEMPLATE: Final = ForeignKind(
-    GROUP, "v1alpha1", "JupyterKernelTemplate", "jupyterkerneltemplates"
-)
-KERNEL: Final = ForeignKind(
-    GROUP,
-    "v1alpha1",
+KERNEL_SPEC: Final = _kind("JupyterKernelSpec", "jupyterkernelspecs")
+KERNEL_TEMPLATE: Final = _kind("JupyterKernelTemplate", "jupyterkerneltemplates")
+KERNEL: Final = _kind(
     "JupyterKernel",
     "jupyterkernels",
     columns=(("State", "string", ".status.conditions[-1:].type"),),

@@ -46,6 +46,8 @@ def to_native(obj: AnyObject) -> Translation:
     Raises:
         Refused: when something in it cannot be honoured.
     """
+    if obj.spec.get("resources") is None:
+        raise Refused("spec.resources", None, "say the quota and limit of gpu, cpu and memory")
     spec = read(obj.spec, QueueSpec)
     made: Json = {}
     if spec.parent_queue:
@@ -61,8 +63,6 @@ def to_native(obj: AnyObject) -> Translation:
                 raise Refused(f"{at}.{field}", value, "must be -1, for none, or from 0")
             if value > 0 or (value == 0 and ours == "limit"):
                 made.setdefault(ours, {})[resource] = f"{value:g}{unit}"
-        if one.quota == UNLIMITED:
-            raise Refused(f"{at}.quota", UNLIMITED, "must be a number: all cannot be guaranteed")
         weights.add(one.over_quota_weight)
     if len(weights) > 1 or (weights and next(iter(weights)) % 1):
         told = ", ".join(f"{weight:g}" for weight in sorted(weights))
@@ -70,6 +70,21 @@ def to_native(obj: AnyObject) -> Translation:
         raise Refused(at, told, "must be one whole number for all resources")
     made["weight"] = int(next(iter(weights)))
     return Translation((queue(obj, obj.metadata.name, made),))
+
+
+_SHARED: Final = {
+    "type": "QuotaShared",
+    "status": "True",
+    "reason": "QuotaUnlimited",
+    "message": "quota -1 guarantees no amount: the queue shares what is free by its weight, and a "
+    "queue with a quota may reclaim its part",
+}
+
+
+def _unlimited(obj: AnyObject) -> bool:
+    amounts = obj.spec.get("resources")
+    each = amounts.values() if isinstance(amounts, dict) else ()
+    return any(isinstance(one, dict) and one.get("quota") == UNLIMITED for one in each)
 
 
 def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
@@ -83,7 +98,11 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
             "lastTransitionTime": obj.metadata.creation_timestamp or "",
         }
         return {"conditions": [condition]}
+    status: Json = {"conditions": [_SHARED]} if _unlimited(obj) else {}
     found = queue_of(natives)
     if found is None or not found.status.used:
-        return {}
-    return {"allocated": {name: str(amount) for name, amount in found.status.used.items()}}
+        return status
+    return {
+        **status,
+        "allocated": {name: str(amount) for name, amount in found.status.used.items()},
+    }

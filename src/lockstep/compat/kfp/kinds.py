@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from lockstep.api.core import AnyObject
-from lockstep.api.resource import Resource
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "pipelines.kubeflow.org"
 VERSION: Final = "v2beta1"
+_kind = family(GROUP, VERSION)
 
-PIPELINE: Final = ForeignKind(GROUP, VERSION, "Pipeline", "pipelines")
-PIPELINE_VERSION: Final = ForeignKind(
-    GROUP,
-    VERSION,
-    "PipelineVersion",
-    "pipelineversions",
-    columns=(("Pipeline", "string", ".spec.pipelineName"),),
+PIPELINE: Final = _kind("Pipeline", "pipelines")
+PIPELINE_VERSION: Final = _kind(
+    "PipelineVersion", "pipelineversions", columns=(("Pipeline", "string", ".spec.pipelineName"),)
 )
 SCHEDULED_WORKFLOW: Final = ForeignKind(
     "kubeflow.org",
@@ -32,11 +27,6 @@ SCHEDULED_WORKFLOW: Final = ForeignKind(
 )
 KINDS: Final = (PIPELINE, PIPELINE_VERSION, SCHEDULED_WORKFLOW)
 
-
-def _resource(kind: ForeignKind) -> Resource[Any]:
-    return Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, AnyObject)
-
-
-PIPELINES: Final = _resource(PIPELINE)
-PIPELINE_VERSIONS: Final = _resource(PIPELINE_VERSION)
-SCHEDULED_WORKFLOWS: Final = _resource(SCHEDULED_WORKFLOW)
+PIPELINES: Final = PIPELINE.resource
+PIPELINE_VERSIONS: Final = PIPELINE_VERSION.resource
+SCHEDULED_WORKFLOWS: Final = SCHEDULED_WORKFLOW.resource

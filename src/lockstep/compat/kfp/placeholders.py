@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from lockstep.compat.translation import Refused
 
-Json = dict[str, Any]
-
 EXECUTOR: Final = "lockstep-executor-output"
 """Name of the output that is the file in which a component writes all its results."""
 FILES: Final = "/tmp/kfp"  # noqa: S108 - inside the container
@@ -27,10 +25,7 @@ _RUN: Final = {
     ".pipeline_job_create_time_utc": "run.created",
     ".pipeline_job_schedule_time_utc": "run.created",
 }
-_STEP: Final = {
-    ".pipeline_task_name": "step.name",
-    ".pipeline_task_uuid": "step.pod",
-}
+_STEP: Final = {".pipeline_task_name": "step.name", ".pipeline_task_uuid": "step.pod"}
 
 
 def literal(text: str) -> str:

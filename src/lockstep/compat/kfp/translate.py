@@ -10,6 +10,7 @@ from typing import Any, Final
 from lockstep.compat.kfp import placeholders
 from lockstep.compat.kfp.containers import container_template, importer_template
 from lockstep.compat.kfp.placeholders import quote
+from lockstep.compat.kfp.scopes import CHANNEL, SUBVAR, completed, iterated
 from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
@@ -18,7 +19,6 @@ ROOT: Final = "main"
 _VERSION: Final = re.compile(r"2\.[01](\.\d+)?")
 _CHANNEL: Final = re.compile(r"inputs\.parameter_values\[(?:'([^']+)'|\"([^\"]+)\")\]")
 _SELECTOR: Final = re.compile(r"parseJson\(string_value\)((?:\[[^\]]+\])*)")
-_CHANNEL_NAME: Final = "pipelinechannel--"
 _TASK: Final = frozenset(
     {"artifactIterator", "cachingOptions", "componentRef", "dependentTasks", "inputs"}
     | {"iteratorPolicy", "parameterIterator", "retryPolicy", "taskInfo", "triggerPolicy"}
@@ -40,7 +40,7 @@ def translate(tree: Mapping[str, Any], platform: Mapping[str, Any] | None = None
     version = str(tree.get("schemaVersion", ""))
     if not _VERSION.fullmatch(version):
         raise Refused("schemaVersion", version, "compile it with kfp 2: 2.0 and 2.1 are known")
-    return _Pipeline(tree, platform or {}).spec()
+    return _Pipeline(completed(tree), platform or {}).spec()
 
 
 def name_of(tree: Mapping[str, Any]) -> str:
@@ -100,7 +100,7 @@ class _Pipeline:
             if self.components.get(_reference(task), {}).get("executorLabel") == label
         ]
         given = {n for task in own for n in (task.get("inputs") or {}).get("parameters") or {}}
-        return {name for name in given if not name.startswith(_CHANNEL_NAME)}
+        return {name for name in given if not name.startswith(CHANNEL)}
 
     def _dag(self, component: Json, at: str) -> Json:
         dag = component["dag"]
@@ -139,9 +139,13 @@ class _Pipeline:
         if trigger.get("strategy") == _ENDED:
             found["exit"] = True
         found |= _loop(task, values, at)
+        if item := iterated(task):
+            for key in _input_names(component):
+                if key.startswith(f"{item}{SUBVAR}") and key not in values:
+                    values[key] = f"parsed(item)[{quote(key.partition(SUBVAR)[2])}]"
         # What only fills the placeholders of other inputs is no input of the component.
         own = {*_input_names(component)}
-        helpers = {key for key in values if key.startswith(_CHANNEL_NAME) and key not in own}
+        helpers = {key for key in values if key.startswith(CHANNEL) and key not in own}
         found["arguments"] = {k: _argument(v) for k, v in values.items() if k not in helpers}
         found |= _retry(task.get("retryPolicy") or {}) | _keep(task, component)
         return found

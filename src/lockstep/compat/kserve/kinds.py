@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "serving.kserve.io"
+_kind, _beta = family(GROUP, "v1alpha1"), family(GROUP, "v1beta1")
 
+_ADDRESS_COLUMNS: Final = (
+    ("URL", "string", ".status.url"),
+    ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+)
 _LOCAL_COLUMNS: Final = (
     ("Model", "string", ".spec.sourceModelUri"),
     ("Nodes", "integer", ".status.copies.total"),
@@ -15,92 +20,48 @@ _LOCAL_COLUMNS: Final = (
 )
 
 KINDS: Final[tuple[ForeignKind, ...]] = (
-    ForeignKind(
-        GROUP,
-        "v1beta1",
+    _beta(
         "InferenceService",
         "inferenceservices",
         short_names=("isvc",),
         columns=(
-            ("URL", "string", ".status.url"),
-            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+            *_ADDRESS_COLUMNS,
             ("Revision", "string", ".status.components.predictor.latestReadyRevision"),
         ),
     ),
     ForeignKind("argoproj.io", "v1alpha1", "AnalysisTemplate", "analysistemplates"),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
-        "InferenceGraph",
-        "inferencegraphs",
-        short_names=("ig",),
-        columns=(
-            ("URL", "string", ".status.url"),
-            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
-        ),
-    ),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
+    _kind("InferenceGraph", "inferencegraphs", short_names=("ig",), columns=_ADDRESS_COLUMNS),
+    _kind(
         "LLMInferenceService",
         "llminferenceservices",
         short_names=("llmisvc",),
-        columns=(
-            ("URL", "string", ".status.url"),
-            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
-        ),
+        columns=_ADDRESS_COLUMNS,
         more_versions=("v1alpha2",),
     ),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
-        "ServingRuntime",
-        "servingruntimes",
-        columns=(("Disabled", "boolean", ".spec.disabled"),),
+    _kind(
+        "ServingRuntime", "servingruntimes", columns=(("Disabled", "boolean", ".spec.disabled"),)
     ),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
+    _kind(
         "ClusterServingRuntime",
         "clusterservingruntimes",
         namespaced=False,
         columns=(("Disabled", "boolean", ".spec.disabled"),),
     ),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
-        "TrainedModel",
-        "trainedmodels",
-        short_names=("tm",),
-        columns=(
-            ("URL", "string", ".status.url"),
-            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
-        ),
-    ),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
+    _kind("TrainedModel", "trainedmodels", short_names=("tm",), columns=_ADDRESS_COLUMNS),
+    _kind(
         "LocalModelCache",
         "localmodelcaches",
         namespaced=False,
         short_names=("lmc",),
         columns=_LOCAL_COLUMNS,
     ),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
+    _kind(
         "LocalModelNamespaceCache",
         "localmodelnamespacecaches",
         short_names=("lmnc",),
         columns=_LOCAL_COLUMNS,
     ),
-    ForeignKind(GROUP, "v1alpha1", "LocalModelNodeGroup", "localmodelnodegroups", namespaced=False),
-    ForeignKind(
-        GROUP,
-        "v1alpha1",
-        "LLMInferenceServiceConfig",
-        "llminferenceserviceconfigs",
-        more_versions=("v1alpha2",),
-    ),
+    _kind("LocalModelNodeGroup", "localmodelnodegroups", namespaced=False),
+    _kind("LLMInferenceServiceConfig", "llminferenceserviceconfigs", more_versions=("v1alpha2",)),
     ForeignKind("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools"),
 )

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
+from msgspec import field
 
 from lockstep.api.core import AnyObject
 from lockstep.api.wire import Wire, convert
-from lockstep.compat.kserve import storage
+from lockstep.compat.kserve import llm_fields, storage, vllm
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.way import (
     CHOICE_ANNOTATION,
@@ -21,8 +22,9 @@ from lockstep.compat.kserve.way import (
 Json = dict[str, Any]
 
 IMAGE: Final = "vllm/vllm-openai:latest"
-PORT: Final = 8000
 PREFILL: Final = "-prefill"
+_CARRIED: Final = ("autoscaling.knative.dev/", "serving.kserve.io/")
+"""How annotations begin that hold for the services as well."""
 
 
 class Parallelism(Wire, frozen=True):
@@ -32,6 +34,7 @@ class Parallelism(Wire, frozen=True):
     pipeline: int | None = None
     data: int | None = None
     data_local: int | None = None
+    data_rpc_port: int | None = field(default=None, name="dataRPCPort")
     expert: bool = False
 
 
@@ -46,6 +49,9 @@ class Lora(Wire, frozen=True):
     """Adapters of a model."""
 
     adapters: list[Adapter] = []
+    max_rank: int | None = None
+    max_adapters: int | None = None
+    max_cpu_adapters: int | None = None
 
 
 class LlmModel(Wire, frozen=True):
@@ -70,6 +76,8 @@ class Workload(Wire, frozen=True):
     parallelism: Parallelism = Parallelism()
     template: Json = {}
     worker: Json = {}
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     scaling: Scale = Scale()
 
 
@@ -78,6 +86,7 @@ class LlmSpec(Workload, frozen=True):
 
     model: LlmModel = LlmModel()
     prefill: Workload | None = None
+    trust_remote_code: bool = False
 
 
 Configs = Callable[[str], AnyObject | None]
@@ -104,15 +113,25 @@ def services(
     name = obj.metadata.name
     served = spec.model.name or name
     names = [served, *(one.name for one in spec.model.lora.adapters)]
-    annotations = {MODELS_ANNOTATION: ",".join(names), CHOICE_ANNOTATION: "prefix"}
+    given = {k: v for k, v in obj.metadata.annotations.items() if k.startswith(_CARRIED)}
+    annotations = {**given, MODELS_ANNOTATION: ",".join(names), CHOICE_ANNOTATION: "prefix"}
     found = []
     if spec.prefill is not None:
         annotations[PREFILL_ANNOTATION] = name + PREFILL
-        quiet = {CHOICE_ANNOTATION: "prefix"}
+        quiet = {**given, CHOICE_ANNOTATION: "prefix"}
         made = _predictor(spec, spec.prefill, served, "spec.prefill", cached=cached)
         found.append({"name": name + PREFILL, "annotations": quiet, "spec": {"predictor": made}})
     main = _predictor(spec, spec, served, "spec", cached=cached)
     return [{"name": name, "annotations": annotations, "spec": {"predictor": main}}, *found]
+
+
+def ignored(obj: AnyObject, configs: Configs = lambda _: None) -> list[str]:
+    """Return the fields of *obj* and its configs that have no effect, and what holds instead.
+
+    Raises:
+        Problem: when a config that it refers to is not there.
+    """
+    return llm_fields.ignored(_merged(obj.spec, configs))
 
 
 def _merged(spec: Json, configs: Configs) -> Json:
@@ -147,73 +166,116 @@ def _over(below: Any, above: Any) -> Any:
 
 def _predictor(spec: LlmSpec, load: Workload, served: str, where: str, *, cached: bool) -> Json:
     pod = copy.deepcopy(load.template) or {}
-    containers = pod.setdefault("containers", [{"name": "main"}])
-    main = next((one for one in containers if one.get("name") == "main"), containers[0])
-    containers.remove(main)
-    containers.insert(0, main)
-    main.setdefault("name", "main")
+    main = _main(pod)
     main.setdefault("image", IMAGE)
-    nodes, gpus = _sizes(load.parallelism, where)
-    if not main.get("command") and not main.get("args"):
-        main["command"] = ["vllm", "serve", storage.MODELS]
-        main["args"] = _arguments(spec, load.parallelism, served)
-        main["readinessProbe"] = {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": 1}
-    main.setdefault("ports", [{"containerPort": PORT, "protocol": "TCP"}])
+    layout, gpus = _layout(load.parallelism, where, transfers=spec.prefill is not None)
+    extra = _arguments(spec)
+    generated = not main.get("command") and not main.get("args")
+    if generated:
+        _take(main, vllm.head(layout, served, extra))
+    main.setdefault("ports", [{"containerPort": vllm.PORT, "protocol": "TCP"}])
     if gpus:
         limits = main.setdefault("resources", {}).setdefault("limits", {})
         limits.setdefault("nvidia.com/gpu", gpus)
     provision = storage.provide(spec.model.uri, cached=cached)
-    pod["volumes"] = [*pod.get("volumes", []), *provision.volumes]
-    main["volumeMounts"] = [*main.get("volumeMounts", []), *provision.mounts]
-    if provision.init_containers:
-        pod["initContainers"] = [*pod.get("initContainers", []), *provision.init_containers]
+    _mount(pod, main, provision)
     predictor: Json = {**pod, **_bounds(load, where)}
-    if provision.annotations:
-        predictor["annotations"] = provision.annotations
-    if load.worker or nodes > 1:
-        if nodes < 2:
+    if labels := load.labels:
+        predictor["labels"] = dict(labels)
+    if annotations := {**load.annotations, **provision.annotations}:
+        predictor["annotations"] = annotations
+    if load.worker or layout.nodes > 1:
+        if layout.nodes < 2:
             text = "parallelism says over how many nodes: pipeline, or data over dataLocal"
             raise Problem(f"{where}.worker", "...", text)
         worker = copy.deepcopy(load.worker)
+        if generated:
+            helper = _main(worker)
+            helper.setdefault("image", main["image"])
+            if not helper.get("command") and not helper.get("args"):
+                _take(helper, vllm.worker(layout, served, extra))
+            _mount(worker, helper, provision)
         predictor["workerSpec"] = {
             **worker,
-            "pipelineParallelSize": nodes,
+            "pipelineParallelSize": layout.nodes,
             **({"tensorParallelSize": gpus} if gpus else {}),
         }
     return predictor
 
 
-def _sizes(split: Parallelism, where: str) -> tuple[int, int]:
-    """Return how many nodes a replica takes, and how many GPUs on each; 0 where not said."""
-    for name in ("tensor", "pipeline", "data", "data_local"):
+def _main(pod: Json) -> Json:
+    """Return the container that runs the engine; it comes first."""
+    containers = pod.setdefault("containers", [{"name": "main"}])
+    main: Json = next((one for one in containers if one.get("name") == "main"), containers[0])
+    containers.remove(main)
+    containers.insert(0, main)
+    main.setdefault("name", "main")
+    return main
+
+
+def _take(container: Json, generated: Json) -> None:
+    """Put a *generated* command into a container; its own variables hold."""
+    names = {one["name"] for one in container.get("env", [])}
+    added = [one for one in generated["env"] if one["name"] not in names]
+    container |= {key: value for key, value in generated.items() if key != "env"}
+    if added:
+        container["env"] = [*added, *container.get("env", [])]
+
+
+def _mount(pod: Json, container: Json, provision: storage.Provision) -> None:
+    pod["volumes"] = [*pod.get("volumes", []), *provision.volumes]
+    container["volumeMounts"] = [*container.get("volumeMounts", []), *provision.mounts]
+    if fetching := storage.initializers(provision, container):
+        pod["initContainers"] = [*pod.get("initContainers", []), *fetching]
+
+
+def _layout(split: Parallelism, where: str, *, transfers: bool) -> tuple[vllm.Layout, int]:
+    """Return how a replica lies over nodes, and how many GPUs it takes on each; 0 if not said."""
+    for name in ("tensor", "pipeline", "data", "data_local", "data_rpc_port"):
         value = getattr(split, name)
         if value is not None and value < 1:
-            field = name.replace("data_local", "dataLocal")
+            field = {"data_local": "dataLocal", "data_rpc_port": "dataRPCPort"}.get(name, name)
             raise Problem(f"{where}.parallelism.{field}", value, "a whole number from 1 is needed")
-    nodes = split.pipeline or 1
-    if split.data and split.data_local:
-        if split.data % split.data_local:
-            raise Problem(
-                f"{where}.parallelism.data", split.data, f"dataLocal {split.data_local} divides it"
-            )
-        nodes = split.data // split.data_local
-    gpus = (split.tensor or 1) * (split.data_local or 1)
-    return nodes, gpus if split.tensor or split.data_local else 0
+    nodes, data, local = split.pipeline or 1, split.data, split.data_local
+    if local and not data:
+        raise Problem(f"{where}.parallelism.dataLocal", local, "data is needed: ranks of all nodes")
+    if (data or 1) > 1 and nodes > 1:
+        text = "either data or pipeline goes over nodes; leave one of them out"
+        raise Problem(f"{where}.parallelism.pipeline", nodes, text)
+    if data and local:
+        if data % local:
+            text = f"dataLocal {local} must divide it"
+            raise Problem(f"{where}.parallelism.data", data, text)
+        nodes = data // local
+    layout = vllm.Layout(
+        nodes,
+        split.tensor,
+        split.pipeline,
+        data,
+        local,
+        split.data_rpc_port or vllm.RPC_PORT,
+        split.expert,
+        transfers,
+    )
+    ranks = local or data
+    return layout, (split.tensor or 1) * (ranks or 1) if split.tensor or ranks else 0
 
 
-def _arguments(spec: LlmSpec, split: Parallelism, served: str) -> list[str]:
-    found = [f"--served-model-name={served}", f"--port={PORT}"]
-    if split.tensor:
-        found.append(f"--tensor-parallel-size={split.tensor}")
-    if split.pipeline:
-        found.append(f"--pipeline-parallel-size={split.pipeline}")
-    if split.data:
-        found.append(f"--data-parallel-size={split.data}")
-    if split.expert:
-        found.append("--enable-expert-parallel")
-    if spec.model.lora.adapters:
-        found += ["--enable-lora", "--lora-modules"]
-    for number, one in enumerate(spec.model.lora.adapters):
+def _arguments(spec: LlmSpec) -> list[str]:
+    """Return the arguments that do not depend on how a replica lies over nodes."""
+    found = ["--trust-remote-code"] if spec.trust_remote_code else []
+    lora = spec.model.lora
+    if not lora.adapters:
+        return found
+    found.append("--enable-lora")
+    sizes = (
+        ("max-lora-rank", lora.max_rank),
+        ("max-loras", lora.max_adapters),
+        ("max-cpu-loras", lora.max_cpu_adapters),
+    )
+    found += [f"--{name}={value}" for name, value in sizes if value]
+    found.append("--lora-modules")
+    for number, one in enumerate(lora.adapters):
         scheme, _, rest = one.uri.partition("://")
         if scheme != "hf" or not one.name:
             field = f"spec.model.lora.adapters[{number}]"

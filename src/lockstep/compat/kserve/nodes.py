@@ -26,14 +26,7 @@ def split(pod: Json, stated: Json, runtime: ServingRuntime | None) -> tuple[int,
     """
     base = copy.deepcopy(runtime.spec.worker_spec or {}) if runtime is not None else {}
     merged = {**base, **{k: copy.deepcopy(v) for k, v in stated.items() if k != "containers"}}
-    sizes = {}
-    for name, default in zip(_SIZES, (2, 1), strict=True):
-        value = merged.pop(name, None)
-        value = default if value is None else value
-        least = 2 if name == "pipelineParallelSize" else 1
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise Problem(f"{_FIELD}.{name}", value, f"a whole number from {least} is needed")
-        sizes[name] = value
+    nodes, gpus = (_size(merged, name) for name in _SIZES)
     containers = base.get("containers") or []
     for one in stated.get("containers") or []:
         same = [c for c in containers if c.get("name") == one.get("name")]
@@ -54,7 +47,6 @@ def split(pod: Json, stated: Json, runtime: ServingRuntime | None) -> tuple[int,
     for key in ("volumes", "initContainers"):
         if pod.get(key) and key not in merged:
             merged[key] = copy.deepcopy(pod[key])
-    nodes, gpus = sizes["pipelineParallelSize"], sizes["tensorParallelSize"]
     variables = {
         "PIPELINE_PARALLEL_SIZE": str(nodes),
         "TENSOR_PARALLEL_SIZE": str(gpus),
@@ -67,6 +59,16 @@ def split(pod: Json, stated: Json, runtime: ServingRuntime | None) -> tuple[int,
             limits = one.setdefault("resources", {}).setdefault("limits", {})
             limits.setdefault("nvidia.com/gpu", gpus)
     return nodes - 1, {"labels": {}, "annotations": {}, "spec": merged}
+
+
+def _size(worker: Json, name: str) -> int:
+    """Take a size out of a worker's spec; it is the least allowed one where none is stated."""
+    least = 2 if name == "pipelineParallelSize" else 1
+    value = worker.pop(name, None)
+    value = least if value is None else value
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise Problem(f"{_FIELD}.{name}", value, f"a whole number from {least} is needed")
+    return value
 
 
 def _tell(container: Json, variables: dict[str, str]) -> None:

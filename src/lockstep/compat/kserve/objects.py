@@ -6,11 +6,9 @@ from typing import Any
 
 from msgspec import field
 
-from lockstep.api.core import AnyObject
 from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
-from lockstep.compat.kserve.kinds import GROUP
+from lockstep.compat.kserve.kinds import GROUP, KINDS
 
 Json = dict[str, Any]
 
@@ -30,6 +28,8 @@ class ComponentStatus(Wire, frozen=True):
     latest_created_revision: str = ""
     latest_ready_revision: str = ""
     latest_rolledout_revision: str = ""
+    previous_rolledout_revision: str = ""
+    """The revision that was rolled out before that one; a lower canary share goes back to it."""
     traffic: list[Json] = []
     release: Json = {}
     """How far a release in steps is."""
@@ -127,37 +127,17 @@ class ServingRuntime(Wire, frozen=True):
     kind: str = "ServingRuntime"
 
 
-INFERENCE_SERVICES = Resource(
-    GROUP, "v1beta1", "inferenceservices", "InferenceService", True, InferenceService
-)
-ANALYSIS_TEMPLATES = Resource(
-    "argoproj.io", "v1alpha1", "analysistemplates", "AnalysisTemplate", True, AnyObject
-)
-LLM_SERVICES = Resource(
-    GROUP, "v1alpha1", "llminferenceservices", "LLMInferenceService", True, AnyObject
-)
-INFERENCE_GRAPHS = Resource(
-    GROUP, "v1alpha1", "inferencegraphs", "InferenceGraph", True, InferenceGraph
-)
-SERVING_RUNTIMES = Resource(
-    GROUP, "v1alpha1", "servingruntimes", "ServingRuntime", True, ServingRuntime
-)
-CLUSTER_SERVING_RUNTIMES = Resource(
-    GROUP, "v1alpha1", "clusterservingruntimes", "ClusterServingRuntime", False, ServingRuntime
-)
-TRAINED_MODELS = Resource(GROUP, "v1alpha1", "trainedmodels", "TrainedModel", True, AnyObject)
-LOCAL_MODEL_CACHES = Resource(
-    GROUP, "v1alpha1", "localmodelcaches", "LocalModelCache", False, AnyObject
-)
-LOCAL_MODEL_NAMESPACE_CACHES = Resource(
-    GROUP, "v1alpha1", "localmodelnamespacecaches", "LocalModelNamespaceCache", True, AnyObject
-)
-LOCAL_MODEL_NODE_GROUPS = Resource(
-    GROUP, "v1alpha1", "localmodelnodegroups", "LocalModelNodeGroup", False, AnyObject
-)
-LLM_CONFIGS = Resource(
-    GROUP, "v1alpha1", "llminferenceserviceconfigs", "LLMInferenceServiceConfig", True, AnyObject
-)
-INFERENCE_POOLS = Resource(
-    "inference.networking.k8s.io", "v1", "inferencepools", "InferencePool", True, AnyObject
-)
+_KINDS = {kind.kind: kind for kind in KINDS}
+
+INFERENCE_SERVICES = _KINDS["InferenceService"].read_as(InferenceService)
+ANALYSIS_TEMPLATES = _KINDS["AnalysisTemplate"].resource
+LLM_SERVICES = _KINDS["LLMInferenceService"].resource
+INFERENCE_GRAPHS = _KINDS["InferenceGraph"].read_as(InferenceGraph)
+SERVING_RUNTIMES = _KINDS["ServingRuntime"].read_as(ServingRuntime)
+CLUSTER_SERVING_RUNTIMES = _KINDS["ClusterServingRuntime"].read_as(ServingRuntime)
+TRAINED_MODELS = _KINDS["TrainedModel"].resource
+LOCAL_MODEL_CACHES = _KINDS["LocalModelCache"].resource
+LOCAL_MODEL_NAMESPACE_CACHES = _KINDS["LocalModelNamespaceCache"].resource
+LOCAL_MODEL_NODE_GROUPS = _KINDS["LocalModelNodeGroup"].resource
+LLM_CONFIGS = _KINDS["LLMInferenceServiceConfig"].resource
+INFERENCE_POOLS = _KINDS["InferencePool"].resource

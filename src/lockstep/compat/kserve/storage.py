@@ -1,4 +1,4 @@
-"""How a model comes into its pod: the one place that knows, whatever fetches it."""
+"""How a model comes into its pod, for each way of fetching it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ CACHED: Final = ("s3", "gs")
 """Of them, those that the node's data cache reads: once a node, peers before the store."""
 MODEL_ANNOTATION: Final = "lockstep.dev/model"
 """On a replica: the Dataset that holds its model, as JSON of ``name``, ``uri`` and ``key``."""
+_HUB: Final = ("HF_ENDPOINT", "HF_TOKEN")
 _SECRET: Final = "storage-config"  # noqa: S105  the name of an object
 
 
@@ -93,6 +94,12 @@ def provide(uri: str, secret_key: str = "", *, cached: bool = False) -> Provisio
         [_mount(read_only=True)],
         [_initializer(uri, secret_key)],
     )
+
+
+def initializers(provision: Provision, container: Json) -> list[Json]:
+    """Return the init containers that fetch the model, told how the *container* reaches a hub."""
+    hub = [one for one in container.get("env", []) if one.get("name") in _HUB]
+    return [{**one, "env": [*one.get("env", []), *hub]} for one in provision.init_containers]
 
 
 def _shared(uri: str, rest: str) -> Provision:

@@ -215,9 +215,8 @@ def _component(
     container = _server(pod)
     unasked = annotations.get(PROBE_ANNOTATION) == "none" and not container.get("readinessProbe")
     port, grpc_port = _ports(container, declare=not unasked)
-    probe = (
-        "" if unasked else _probe(container, port, service.metadata.name if model else "", protocol)
-    )
+    named = service.metadata.name if model else ""
+    probe = "" if unasked else _probe(container, port, named, protocol)
     return Component(
         template=_template(spec, pod, runtime, told),
         port=port,
@@ -293,11 +292,8 @@ def _with_model(
         told = provision.annotations
         merged["volumes"] += provision.volumes
         container["volumeMounts"] = [*container.get("volumeMounts", []), *provision.mounts]
-        if provision.init_containers:
-            merged["initContainers"] = [
-                *merged.get("initContainers", []),
-                *provision.init_containers,
-            ]
+        if fetching := storage.initializers(provision, container):
+            merged["initContainers"] = [*merged.get("initContainers", []), *fetching]
     return merged, told
 
 

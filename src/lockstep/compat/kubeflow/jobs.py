@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lockstep.api.core import AnyObject
-from lockstep.api.training import TRAINING_JOBS
+from lockstep.compat import native
+from lockstep.compat.admission import dns_label
 from lockstep.compat.kubeflow.objects import ReplicaSpec, RunPolicy
 from lockstep.compat.pods import queue_of, template
 from lockstep.compat.translation import Refused
@@ -16,8 +17,6 @@ Json = dict[str, Any]
 PREFIX: Final = "training.kubeflow.org/"
 MANAGERS: Final = ("", "kubeflow.org/training-operator", "kubeflow.org/mpi-operator")
 """Who may serve a job by ``runPolicy.managedBy`` for it to be ours."""
-UNLIMITED: Final = 2**31 - 1
-"""Restarts of a job without ``backoffLimit``: as often as it takes."""
 
 
 def role(
@@ -25,6 +24,8 @@ def role(
 ) -> Json:
     """Return the role of the replicas *type_*; *leads*: its first pod is the job's master."""
     low = type_.lower()
+    dns_label(obj.metadata.name, "metadata.name")
+    _pictured(spec, at)
     labels = {
         f"{PREFIX}job-name": obj.metadata.name,
         f"{PREFIX}operator-name": f"{kind.lower()}-controller",
@@ -41,6 +42,15 @@ def role(
     }
 
 
+def _pictured(spec: ReplicaSpec, at: str) -> None:
+    """Refuse containers without an image, as training-operator's webhook does."""
+    containers = (spec.template.get("spec") or {}).get("containers") or ()
+    for i, container in enumerate(containers):
+        if isinstance(container, dict) and not container.get("image"):
+            field = f"{at}.template.spec.containers[{i}].image"
+            raise Refused(field, None, "name the image of the container")
+
+
 def job(
     obj: AnyObject, framework: str, roles: Sequence[Json], policy: RunPolicy, restarts: int
 ) -> Json:
@@ -51,21 +61,9 @@ def job(
     """
     scheduling = policy.scheduling_policy
     meta = obj.metadata
-    spec: Json = {
-        "framework": framework,
-        "roles": list(roles),
-        "launcher": "None",
-        "recovery": {"maxRestarts": restarts},
-        "runPolicy": {"cleanPods": policy.clean_pod_policy or "None"},
-        "suspend": bool(policy.suspend),
-    }
-    if policy.active_deadline_seconds is not None:
-        spec["runPolicy"]["activeDeadline"] = f"{policy.active_deadline_seconds}s"
-    queue = queue_of(meta.labels, meta.namespace)
+    queue, priority = queue_of(meta.labels, meta.namespace), ""
     if scheduling is not None:
-        queue = queue or scheduling.queue
-        if scheduling.priority_class:
-            spec["priorityClassName"] = scheduling.priority_class
+        queue, priority = queue or scheduling.queue, scheduling.priority_class
         total = sum(one["replicas"] for one in roles)
         if scheduling.min_available is not None and scheduling.min_available > total:
             raise Refused(
@@ -73,25 +71,28 @@ def job(
                 scheduling.min_available,
                 f"must be at most {total}, the job's pods",
             )
-    if queue:
-        spec["queue"] = queue
-    return {
-        "apiVersion": TRAINING_JOBS.api_version,
-        "kind": TRAINING_JOBS.kind,
-        "metadata": {"name": meta.name, "namespace": meta.namespace},
-        "spec": spec,
-    }
+    return native.training_job(
+        obj,
+        framework,
+        roles,
+        restarts=restarts,
+        clean=policy.clean_pod_policy or "None",
+        queue=queue,
+        priorityClassName=priority,
+        suspend=policy.suspend,
+        deadline=policy.active_deadline_seconds,
+    )
 
 
 def restarts(replicas: Mapping[str, ReplicaSpec], policy: RunPolicy) -> int:
     """Return how often the job may start again."""
     if all(spec.restart_policy == "Never" for spec in replicas.values()):
         return 0
-    return UNLIMITED if policy.backoff_limit is None else policy.backoff_limit
+    return native.UNLIMITED if policy.backoff_limit is None else policy.backoff_limit
 
 
-def rules(native: Json, replicas: Mapping[str, ReplicaSpec]) -> None:
-    """Let *native* fail with replicas that are never started again, and of permanent exit codes.
+def rules(job: Json, replicas: Mapping[str, ReplicaSpec]) -> None:
+    """Let *job* fail with replicas that are never started again, and of permanent exit codes.
 
     ``ExitCode`` takes those from 1 to 127 for permanent.
     """
@@ -101,7 +102,7 @@ def rules(native: Json, replicas: Mapping[str, ReplicaSpec]) -> None:
         if roles and not (policy == "Never" and len(roles) == len(replicas)):
             found.append({"action": "Fail", "roles": roles, "exitCodes": codes})
     if found:
-        native["spec"]["recovery"]["rules"] = [
+        job["spec"]["recovery"]["rules"] = [
             {key: value for key, value in rule.items() if value} for rule in found
         ]
 

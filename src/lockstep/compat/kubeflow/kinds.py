@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "kubeflow.org"
+_kind, _beta = family(GROUP, "v1"), family(GROUP, "v1beta1")
 _STATE: Final = (("State", "string", ".status.conditions[-1:].type"),)
 
-PYTORCH: Final = ForeignKind(GROUP, "v1", "PyTorchJob", "pytorchjobs", columns=_STATE)
-TF: Final = ForeignKind(GROUP, "v1", "TFJob", "tfjobs", columns=_STATE)
-XGBOOST: Final = ForeignKind(GROUP, "v1", "XGBoostJob", "xgboostjobs", columns=_STATE)
-PADDLE: Final = ForeignKind(GROUP, "v1", "PaddleJob", "paddlejobs", columns=_STATE)
-JAX: Final = ForeignKind(GROUP, "v1", "JAXJob", "jaxjobs", columns=_STATE)
+PYTORCH: Final = _kind("PyTorchJob", "pytorchjobs", columns=_STATE)
+TF: Final = _kind("TFJob", "tfjobs", columns=_STATE)
+XGBOOST: Final = _kind("XGBoostJob", "xgboostjobs", columns=_STATE)
+PADDLE: Final = _kind("PaddleJob", "paddlejobs", columns=_STATE)
+JAX: Final = _kind("JAXJob", "jaxjobs", columns=_STATE)
 MPI: Final = ForeignKind(
     GROUP, "v2beta1", "MPIJob", "mpijobs", columns=_STATE, more_versions=("v1",)
 )
-NOTEBOOK: Final = ForeignKind(
-    GROUP,
-    "v1",
+NOTEBOOK: Final = _kind(
     "Notebook",
     "notebooks",
     columns=(("Ready", "integer", ".status.readyReplicas"),),
@@ -32,25 +31,15 @@ TENSORBOARD: Final = ForeignKind(
     "tensorboards",
     columns=(("Ready", "integer", ".status.readyReplicas"),),
 )
-PROFILE: Final = ForeignKind(
-    GROUP,
-    "v1",
+PROFILE: Final = _kind(
     "Profile",
     "profiles",
     namespaced=False,
     columns=(("State", "string", ".status.conditions[-1:].type"),),
     more_versions=("v1beta1",),
 )
-WORKSPACE: Final = ForeignKind(
-    GROUP,
-    "v1beta1",
-    "Workspace",
-    "workspaces",
-    columns=(("State", "string", ".status.state"),),
-)
-WORKSPACE_KIND: Final = ForeignKind(
-    GROUP, "v1beta1", "WorkspaceKind", "workspacekinds", namespaced=False
-)
+WORKSPACE: Final = _beta("Workspace", "workspaces", columns=(("State", "string", ".status.state"),))
+WORKSPACE_KIND: Final = _beta("WorkspaceKind", "workspacekinds", namespaced=False)
 
 KINDS: Final[tuple[ForeignKind, ...]] = (
     *(PYTORCH, TF, XGBOOST, PADDLE, JAX, MPI),

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from lockstep.api.core import Pod
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire, to_builtins
 from lockstep.compat.kubeflow.kinds import GROUP, NOTEBOOK
 
@@ -46,7 +45,7 @@ class Notebook(Wire, frozen=True):
         return found if isinstance(found, dict) else {}
 
 
-NOTEBOOKS: Final = Resource(GROUP, NOTEBOOK.version, NOTEBOOK.plural, NOTEBOOK.kind, True, Notebook)
+NOTEBOOKS: Final = NOTEBOOK.read_as(Notebook)
 
 
 def prefix(meta: ObjectMeta) -> str:

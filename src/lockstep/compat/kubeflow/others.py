@@ -126,6 +126,8 @@ def _tensorflow(job: Json, roles: list[Json], spec: ReplicatedSpec) -> None:
     names = [role["name"] for role in roles]
     if spec.enable_dynamic_worker:
         raise Refused("spec.enableDynamicWorker", True, "it is not served; leave it out")
+    if {"chief", "master"} <= set(names):
+        raise Refused("spec.tfReplicaSpecs", "Chief, Master", "must have one of both")
     leaders = [name for name in names if name in ("chief", "master")]
     if spec.success_policy == "AllWorkers" and "worker" in names:
         job["spec"]["successPolicy"] = {"roles": ["worker"]}
@@ -144,6 +146,10 @@ def _mpi(job: Json, roles: list[Json], spec: ReplicatedSpec) -> None:
         keys = {"secret": {"secretName": f"{job['metadata']['name']}-ssh"}}
         for role in roles:
             native.mount(role["template"], "lockstep-mpi-home", spec.ssh_auth_mount_path, keys)
+    for type_, one in spec.replica_specs.items():
+        if one.restart_policy not in ("Never", "OnFailure", ""):
+            at = f"spec.mpiReplicaSpecs[{type_}].restartPolicy"
+            raise Refused(at, one.restart_policy, "must be Never or OnFailure")
     if spec.run_launcher_as_worker:
         raise Refused("spec.runLauncherAsWorker", True, "it is not served; leave it out")
     if spec.clean_pod_policy:
@@ -215,4 +221,3 @@ MPI: Final = Sort(
     needs=("Launcher", "Worker"),
     finish=_mpi,
 )
-SORTS: Final = (TF, XGBOOST, PADDLE, JAX, MPI)

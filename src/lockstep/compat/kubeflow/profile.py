@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 from lockstep.compat.kubeflow.kinds import PROFILE
 from lockstep.compat.translation import Refused
@@ -47,9 +46,7 @@ class Profile(Wire, frozen=True):
     kind: str = PROFILE.kind
 
 
-PROFILES: Final = Resource(
-    PROFILE.group, PROFILE.version, PROFILE.plural, PROFILE.kind, False, Profile
-)
+PROFILES: Final = PROFILE.read_as(Profile)
 _KINDS: Final = ("User", "Group", "ServiceAccount")
 
 

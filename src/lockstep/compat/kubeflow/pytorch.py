@@ -70,6 +70,10 @@ def _processes(spec: PyTorchJobSpec) -> int | None:
     """Return how many processes a pod starts; None: one for each GPU."""
     stated = spec.nproc_per_node
     if spec.elastic_policy is not None and spec.elastic_policy.n_proc_per_node is not None:
+        if stated is not None:
+            given = spec.elastic_policy.n_proc_per_node
+            at = "spec.elasticPolicy.nProcPerNode"
+            raise Refused(at, given, "leave it out: spec.nprocPerNode says it")
         stated = spec.elastic_policy.n_proc_per_node
     if stated in (None, "auto", "gpu"):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from lockstep.api.core import AnyObject
@@ -10,9 +11,12 @@ from lockstep.api.meta import Condition
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.compat.kubeflow.jobs import PREFIX
+from lockstep.compat.native import condition
 from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
+
+_condition: Final = partial(condition, also="lastUpdateTime")
 
 _TOLD: Final = {
     "Running": "is running.",
@@ -36,11 +40,11 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     job = next((one for one in natives if isinstance(one, TrainingJob)), None)
     born = obj.metadata.creation_timestamp or ""
     name = f"{kind} {obj.metadata.name}"
-    conditions = [_condition("Created", True, f"{kind}Created", f"{name} is created.", born)]
+    conditions = [_condition("Created", f"{kind}Created", f"{name} is created.", born)]
     if wrong:
         text = f"{name} cannot be served: {'; and '.join(str(one) for one in wrong)}"
         refused = "Refused" if job is not None else "Failed"
-        conditions.append(_condition(refused, True, f"{kind}FailedValidation", text, born))
+        conditions.append(_condition(refused, f"{kind}FailedValidation", text, born))
     if job is None:
         return {"conditions": conditions}
     conditions += [_told(kind, name, one) for one in _known(job)]
@@ -49,7 +53,6 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
         conditions.append(
             _condition(
                 "Failed",
-                True,
                 f"{kind}FailedValidation",
                 created.message,
                 created.last_transition_time,
@@ -80,18 +83,8 @@ def _told(kind: str, name: str, one: Condition) -> Json:
     if one.message and one.type in ("Restarting", "Failed"):
         text = f"{text}: {one.message}"
     reason = f"{kind}{one.type}"
-    return _condition(one.type, one.status == "True", reason, text, one.last_transition_time)
-
-
-def _condition(type_: str, value: bool, reason: str, message: str, since: str) -> Json:
-    return {
-        "type": type_,
-        "status": "True" if value else "False",
-        "reason": reason,
-        "message": message,
-        "lastUpdateTime": since,
-        "lastTransitionTime": since,
-    }
+    is_so, since = one.status == "True", one.last_transition_time
+    return _condition(one.type, reason, text, since, value=is_so)
 
 
 def _replicas(kind: str, job: TrainingJob) -> Json:

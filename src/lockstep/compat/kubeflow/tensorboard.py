@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 from lockstep.compat.kubeflow.kinds import TENSORBOARD
 from lockstep.compat.kubeflow.notebook import PORT, Notebook
@@ -40,9 +39,7 @@ class Tensorboard(Wire, frozen=True):
     kind: str = TENSORBOARD.kind
 
 
-TENSORBOARDS: Final = Resource(
-    TENSORBOARD.group, TENSORBOARD.version, TENSORBOARD.plural, TENSORBOARD.kind, True, Tensorboard
-)
+TENSORBOARDS: Final = TENSORBOARD.read_as(Tensorboard)
 
 
 def notebook(board: Tensorboard) -> Json:

@@ -17,6 +17,8 @@ PREFIX: Final = "batch.kubernetes.io/"
 USUAL_BACKOFF: Final = 6
 """Failures of pods that a Job bears unless it says otherwise."""
 ROLE: Final = "pods"
+CONTROLLER: Final = "kubernetes.io/job-controller"
+_BY_INDEX: Final = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 
 
 def to_native(obj: AnyObject) -> Translation:
@@ -113,6 +115,25 @@ def completion(pattern: str) -> Json:
 def manager(obj: AnyObject) -> str:
     """Return who is to serve *obj*; empty where it does not say."""
     named = obj.spec.get("managedBy")
-    if not isinstance(named, str) or named in ("kubernetes.io/job-controller",):
-        return ""
+    if not isinstance(named, str) or named in ("", CONTROLLER):
+        return CONTROLLER if in_turn(obj) else ""
     return named
+
+
+def in_turn(obj: AnyObject) -> bool:
+    """Say whether the pods of the Job *obj* follow one another, so that they are no gang.
+
+    A Job that names a queue, or its manager, is a gang or refused.
+    """
+    spec = obj.spec
+    if queue_of(obj.metadata.labels, obj.metadata.namespace):
+        return False
+    if spec.get("managedBy") not in (None, "", CONTROLLER):
+        return False
+    if any(spec.get(name) is not None for name in _BY_INDEX) or spec.get("parallelism") == 0:
+        return True
+    rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
+    if any(rule.get("onPodConditions") and rule.get("action") != "Ignore" for rule in rules):
+        return True
+    wanted = spec.get("completions")
+    return wanted is not None and int(wanted) > int(spec.get("parallelism", 1))

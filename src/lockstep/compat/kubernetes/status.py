@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.compat.native import job_of, pods_by_role, since
+from lockstep.compat.native import condition, job_of, pods_by_role, since
 from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
+
+_condition: Final = partial(condition, also="lastProbeTime")
 
 _ENDS: Final = {
     "Succeeded": (("SuccessCriteriaMet", "Complete"), "CompletionsReached"),
@@ -66,14 +69,3 @@ def ended(obj: AnyObject) -> bool:
 def _all(job: TrainingJob) -> str:
     last = job.spec.roles[0].replicas - 1
     return f"0-{last}" if last > 1 else ",".join(str(i) for i in range(last + 1))
-
-
-def _condition(type_: str, reason: str, message: str, moment: str) -> Json:
-    return {
-        "type": type_,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastProbeTime": moment,
-        "lastTransitionTime": moment,
-    }

@@ -9,7 +9,6 @@ from msgspec import Meta
 from lockstep.compat.translation import Strict
 
 Amount = str | int | float
-Empty = Annotated[dict[str, str], Meta(max_length=0)]
 
 
 class Resource(Strict, frozen=True):
@@ -62,10 +61,19 @@ class Fungibility(Strict, frozen=True):
     when_can_preempt: str = ""
 
 
-class NamespaceSelector(Strict, frozen=True):
-    """All namespaces."""
+class Expression(Strict, frozen=True):
+    """One requirement of a label selector."""
 
-    match_labels: Empty | None = None
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] = []
+
+
+class NamespaceSelector(Strict, frozen=True):
+    """Labels of the namespaces whose workloads may use the queue; without any, all."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[Expression] = []
 
 
 class ClusterQueueSpec(Strict, frozen=True):
@@ -99,7 +107,27 @@ class LocalQueueSpec(Strict, frozen=True):
     stop_policy: Literal["None", ""] = ""
 
 
-class ResourceFlavorSpec(Strict, frozen=True):
-    """What a ResourceFlavor says: nothing that tells its nodes from others."""
+class Taint(Strict, frozen=True):
+    """A taint of the flavor's nodes: its jobs must tolerate it themselves."""
 
-    node_labels: Empty | None = None
+    key: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    value: str = ""
+
+
+class Toleration(Strict, frozen=True):
+    """What each pod of the flavor tolerates."""
+
+    key: str = ""
+    operator: Literal["Equal", "Exists", ""] = ""
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = ""
+    toleration_seconds: int | None = None
+
+
+class ResourceFlavorSpec(Strict, frozen=True):
+    """What a ResourceFlavor says: which nodes it is of, and what their pods tolerate."""
+
+    node_labels: dict[str, str] = {}
+    node_taints: list[Taint] = []
+    tolerations: list[Toleration] = []

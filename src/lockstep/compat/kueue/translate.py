@@ -9,6 +9,8 @@ from typing import Any
 from lockstep.api.core import AnyObject
 from lockstep.api.quantity import parse
 from lockstep.api.validation import Problem
+from lockstep.api.wire import to_builtins
+from lockstep.compat.kueue.admission import check_flavor, check_groups
 from lockstep.compat.kueue.objects import (
     ClusterQueueSpec,
     CohortSpec,
@@ -32,6 +34,7 @@ def cluster_queue(obj: AnyObject) -> Translation:
     """
     spec = read(obj.spec, ClusterQueueSpec)
     cohort = spec.cohort_name or spec.cohort
+    check_groups(spec.resource_groups, cohort, nominal_caps_lending=True)
     made = _amounts(spec.resource_groups)
     made |= _weight(spec.fair_sharing)
     if cohort:
@@ -42,6 +45,12 @@ def cluster_queue(obj: AnyObject) -> Translation:
         made.pop("borrowingLimit", None)
     within = spec.preemption.within_cluster_queue if spec.preemption else ""
     made["preemption"] = "Never" if within in ("", "Never") else "LowerPriority"
+    selector = spec.namespace_selector
+    if selector is None:
+        # Kueue's own word for it: a selector that is not set matches no namespace.
+        made["allowed"] = {}
+    elif selector.match_labels or selector.match_expressions:
+        made["allowed"] = {"namespaceSelector": to_builtins(selector)}
     own = queue(obj, obj.metadata.name, made)
     shared = queue(obj, cohort, {}, made_of=IMPLIED) if cohort else None
     return Translation((shared, own) if shared else (own,))
@@ -54,8 +63,10 @@ def cohort(obj: AnyObject) -> Translation:
         Refused: when something in it cannot be honoured.
     """
     spec = read(obj.spec, CohortSpec)
+    parent = spec.parent_name or spec.parent
+    check_groups(spec.resource_groups, parent, nominal_caps_lending=False)
     made = _amounts(spec.resource_groups) | _weight(spec.fair_sharing)
-    if parent := spec.parent_name or spec.parent:
+    if parent:
         made["parent"] = parent
     return Translation((queue(obj, obj.metadata.name, made),))
 
@@ -73,19 +84,19 @@ def local(obj: AnyObject) -> Translation:
 
 
 def flavor(obj: AnyObject) -> Translation:
-    """Return nothing: a flavor adds nothing to the quota in it.
+    """Return nothing: the jobs of its queues get its labels and tolerations.
 
     Raises:
-        Refused: when it tells its nodes from others.
+        Refused: when something in it cannot be honoured.
     """
-    read(obj.spec, ResourceFlavorSpec)
+    check_flavor(read(obj.spec, ResourceFlavorSpec))
     return Translation()
 
 
 def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
     """Return the status of *obj*, of which *natives* were made."""
     born = obj.metadata.creation_timestamp or ""
-    text = "; and ".join(str(one) for one in wrong) or "Can admit new workloads"
+    text = "; and ".join(str(one) for one in wrong) or f"Can admit new workloads{_summed(obj)}"
     condition = {
         "type": "Active",
         "status": "False" if wrong else "True",
@@ -102,6 +113,19 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
         "reservingWorkloads": found.status.running,
         "admittedWorkloads": found.status.running,
     }
+
+
+def _summed(obj: AnyObject) -> str:
+    """Return what is said of a ClusterQueue whose resources have several flavors."""
+    groups = obj.spec.get("resourceGroups")
+    listed = groups if isinstance(groups, list) else []
+    names = [
+        [str(one.get("name")) for one in group.get("flavors") or () if isinstance(one, dict)]
+        for group in listed
+        if isinstance(group, dict)
+    ]
+    several = ", ".join(name for some in names if len(some) > 1 for name in some)
+    return f"; quota is summed over the flavors {several}" if several else ""
 
 
 def _weight(sharing: FairSharing | None) -> Json:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.api.core import AnyObject
-from lockstep.api.resource import Resource
 from lockstep.compat.foreign_kinds import ForeignKind
 
 GROUP: Final = "leaderworkerset.x-k8s.io"
@@ -29,6 +27,4 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
     ),
 )
 
-LEADER_WORKER_SETS: Final = Resource(
-    GROUP, "v1", "leaderworkersets", "LeaderWorkerSet", True, AnyObject
-)
+LEADER_WORKER_SETS: Final = KINDS[0].resource

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "trainer.kubeflow.org"
 VERSION: Final = "v1alpha1"
+_kind = family(GROUP, VERSION)
 
-JOB: Final = ForeignKind(
-    GROUP,
-    VERSION,
+JOB: Final = _kind(
     "TrainJob",
     "trainjobs",
     columns=(
@@ -19,9 +18,9 @@ JOB: Final = ForeignKind(
         ("Runtime", "string", ".spec.runtimeRef.name"),
     ),
 )
-CLUSTER_RUNTIME: Final = ForeignKind(
-    GROUP, VERSION, "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
+CLUSTER_RUNTIME: Final = _kind(
+    "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
 )
-RUNTIME: Final = ForeignKind(GROUP, VERSION, "TrainingRuntime", "trainingruntimes")
+RUNTIME: Final = _kind("TrainingRuntime", "trainingruntimes")
 
 KINDS: Final[tuple[ForeignKind, ...]] = (JOB, CLUSTER_RUNTIME, RUNTIME)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
 from lockstep.compat.jobset.status import status_of as set_status
-from lockstep.compat.native import job_of, since
+from lockstep.compat.native import condition, job_of, since
 from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
@@ -25,17 +25,17 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     conditions = []
     if wrong:
         text = "; and ".join(str(one) for one in wrong)
-        conditions.append(_condition("Failed" if job is None else "Refused", "Refused", text, born))
+        conditions.append(condition("Failed" if job is None else "Refused", "Refused", text, born))
     if job is None:
         return {"conditions": conditions} if conditions else {}
     if obj.spec.get("suspend") is not None:
         stopped = since(job, "Suspended")
         reason = "Suspended" if stopped else "Resumed"
-        text, value = f"TrainJob is {reason.lower()}", "True" if stopped else "False"
-        conditions.append(_condition("Suspended", reason, text, stopped or born, value))
+        text, is_so = f"TrainJob is {reason.lower()}", bool(stopped)
+        conditions.append(condition("Suspended", reason, text, stopped or born, value=is_so))
     for type_, (name, reason) in _TOLD.items():
         if moment := since(job, type_):
-            conditions.append(_condition(name, reason, job.status.message, moment))
+            conditions.append(condition(name, reason, job.status.message, moment))
     jobs = set_status(obj, natives, ()).get("replicatedJobsStatus", [])
     # The nodes of MPI are workers behind the door.
     shown = [{**one, "name": "node" if one["name"] == "worker" else one["name"]} for one in jobs]
@@ -48,13 +48,3 @@ def ended(obj: AnyObject) -> bool:
         c.get("type") in ("Complete", "Failed") and c.get("reason") != "Refused"
         for c in obj.status.get("conditions") or ()
     )
-
-
-def _condition(type_: str, reason: str, message: str, moment: str, value: str = "True") -> Json:
-    return {
-        "type": type_,
-        "status": value,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": moment,
-    }

@@ -96,13 +96,6 @@ def manager(obj: AnyObject) -> str:
     return named if isinstance(named, str) and named != MANAGER else ""
 
 
-def runtime_of(obj: AnyObject) -> tuple[str, str]:
-    """Return kind and name of the runtime that *obj* names, as far as it does."""
-    ref = obj.spec.get("runtimeRef")
-    ref = ref if isinstance(ref, dict) else {}
-    return str(ref.get("kind") or CLUSTER_RUNTIME.kind), str(ref.get("name") or "")
-
-
 def _runtime(obj: AnyObject, spec: TrainJobSpec, look: Look) -> RuntimeSpec:
     ref = spec.runtime_ref
     if ref.api_group != GROUP:

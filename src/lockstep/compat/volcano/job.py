@@ -10,6 +10,7 @@ from lockstep.compat import native
 from lockstep.compat.pods import template
 from lockstep.compat.translation import Refused, Translation, read
 from lockstep.compat.volcano import plugins
+from lockstep.compat.volcano.admission import check_job, check_topology
 from lockstep.compat.volcano.objects import JobSpec, NetworkTopology, Policy, Task
 
 Json = dict[str, Any]
@@ -43,6 +44,8 @@ def to_native(obj: AnyObject) -> Translation:
     if spec.scheduler_name not in ("", SCHEDULER, "default-scheduler", "lockstep"):
         raise Refused("spec.schedulerName", spec.scheduler_name, f"must be {SCHEDULER}")
     names = [task.name or f"default{i}" for i, task in enumerate(spec.tasks)]
+    check_job(obj, spec, names)
+    check_topology(spec.network_topology, "spec.networkTopology")
     _bounds(spec)
     built = plugins.Built(
         obj,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -11,12 +11,10 @@ from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
 from lockstep.compat.queues import queue, queue_of
 from lockstep.compat.translation import Native, Refused, Strict, Translation, read
+from lockstep.compat.volcano.admission import ROOT, check_queue
 
 Json = dict[str, Any]
 Amounts = dict[str, str | int | float]
-
-ROOT: Final = "root"
-"""The queue above all others, which ours do without."""
 
 
 class Guarantee(Strict, frozen=True):
@@ -47,6 +45,7 @@ def to_native(obj: AnyObject) -> Translation:
     spec = read(obj.spec, QueueSpec)
     if obj.metadata.name == ROOT:
         return Translation()
+    check_queue(obj, {**spec.deserved}, {**spec.capability})
     guaranteed = spec.guarantee.resource if spec.guarantee else {}
     for name, amount in guaranteed.items():
         if spec.deserved and spec.deserved.get(name) != amount:

@@ -1,7 +1,7 @@
 // Requests to the console's server.
 import { signal } from './vendor/signals.js';
 
-/** Who is signed in: undefined while that is not known, null where nobody is. */
+/** Who is signed in: undefined while that is not known, null where no user is. */
 export const user = signal(undefined);
 
 export class Refusal extends Error {

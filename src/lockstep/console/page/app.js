@@ -1,7 +1,7 @@
 // The frame: who is signed in, where one can go, and the page of the address.
 import { html, render, useEffect, useState, Icon } from './ui.js';
 import { request, user } from './api.js';
-import { capture, route } from './route.js';
+import { capture, go, route } from './route.js';
 import { disconnect, refusal, status, useTopic } from './live.js';
 import { LANGUAGES, language, loadTexts, speak, t } from './texts.js';
 import { SignIn, problem, ways } from './pages/signin.js';
@@ -49,6 +49,7 @@ function State() {
   const { facts } = useTopic('server');
   if (status.value === 'lost') return html`<div class="notice wait" role="status">${t('state.lost')}</div>`;
   if (facts.problem) return html`<div class="notice wait" role="status">${t('state.old', { why: facts.problem })}</div>`;
+  if (facts.silent) return html`<div class="notice bad" role="status">${facts.silent}</div>`;
   if (refusal.value) return html`<div class="notice bad" role="status">${refusal.value}</div>`;
   return null;
 }
@@ -113,6 +114,21 @@ async function who() {
   try { return await request('GET', '/api/session'); } catch (error) { ways.value = error.ways || {}; return null; }
 }
 
+/** Go on to the notebook that the address names, as links of `lockstep dev open` do. */
+async function onward() {
+  const [first, namespace, notebook] = location.pathname.split('/').filter(Boolean).map(decoded);
+  if (first !== 'open' || !notebook || !user.value) return false;
+  try {
+    const { url } = await request('POST', '/api/apps', { namespace, notebook });
+    location.replace(url);
+    return true;
+  } catch (error) {
+    refusal.value = error.message;
+    go(`/notebooks/${encodeURIComponent(namespace)}/${encodeURIComponent(notebook)}`, { replace: true });
+    return false;
+  }
+}
+
 async function start() {
   theme();
   await loadTexts();
@@ -128,6 +144,7 @@ async function start() {
   } else {
     user.value = await who();
   }
+  if (await onward()) return;
   render(html`<${App} />`, document.getElementById('app'));
 }
 

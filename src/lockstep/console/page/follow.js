@@ -2,6 +2,8 @@
 // the browser has none.
 
 const LOG_LINES = 5000;
+/** Milliseconds after which a stream that said nothing yet is given up, and asked for anew. */
+const PATIENCE = 10000;
 
 /** What is known of a topic; the same shape as the server's picture, with a log's lines. */
 export function empty() {
@@ -56,7 +58,9 @@ export class Follower {
     if (this.source && this.source.readyState !== EventSource.CLOSED) return;
     const source = new EventSource('/api/stream');
     this.source = source;
+    this.watch();
     source.addEventListener('hello', (event) => {
+      clearTimeout(this.overdue);
       this.note('live');
       if (this.stream === event.data) return;
       this.stream = event.data;
@@ -72,18 +76,26 @@ export class Follower {
     };
     source.onerror = () => {
       this.note('lost');
+      this.watch();
       // A refused request is not tried again by the browser: the session may have ended.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => this.again(), 1500);
     };
   }
 
+  /** Ask again where a server that took the connection does not answer on it. */
+  watch() {
+    clearTimeout(this.overdue);
+    this.overdue = setTimeout(() => { this.source?.close(); this.again(); }, PATIENCE);
+  }
+
+  // Also while no topic is followed: a page that still loads would otherwise wait for ever.
   async again() {
-    if (!this.wanted.size) return;
-    const answer = await fetch('/api/session').catch(() => null);
+    const answer = await fetch('/api/session', { signal: AbortSignal.timeout(PATIENCE) }).catch(() => null);
     if (answer?.status === 401) { this.close(); this.note('signed-out'); } else this.open();
   }
 
   close() {
+    clearTimeout(this.overdue);
     this.source?.close();
     this.source = null;
     this.stream = '';

@@ -15,10 +15,13 @@ from lockstep.api.gang import Gang
 from lockstep.api.roles import gpus
 from lockstep.api.training import TrainingJob
 from lockstep.console.views import jobs, timeline
-from lockstep.console.views.picture import Picture
+from lockstep.console.views.picture import Picture, fields
 
 Json = dict[str, Any]
 EVENTS_SHOWN = 100
+GANG = (
+    "phase reason message remedy position estimated_start not_before domain waiting_since placed_at"
+)
 
 
 def page(
@@ -40,44 +43,20 @@ def page(
     shown_events = {f"event/{one.metadata.name}": event_row(one) for one in latest(events)}
     facts: Json = {
         "job": msgspec.structs.asdict(jobs.row(job, gang)),
-        **({"gang": _gang(gang)} if gang is not None else {}),
+        **({"gang": fields(gang.status, GANG)} if gang is not None else {}),
         "conditions": [
-            {
-                "type": c.type,
-                "status": c.status,
-                "reason": c.reason,
-                "message": c.message,
-                "since": c.last_transition_time or "",
-            }
+            {**fields(c, "type status reason message"), "since": c.last_transition_time or ""}
             for c in job.status.conditions
         ],
-        "roles": [
-            {"name": r.name, "replicas": r.replicas, "min": r.min, "max": r.max, "gpus": gpus(r)}
-            for r in job.spec.roles
-        ],
-        "timeline": timeline.stages(job, gang),
+        "roles": [{**fields(r, "name replicas min max"), "gpus": gpus(r)} for r in job.spec.roles],
+        "timeline": timeline.stages(job),
+        "attempts": timeline.attempts(job),
         "attempt": job.status.attempt,
         "checkpoint": _checkpoint(job),
         "diagnosis": _diagnosis(job.status.diagnosis),
     }
     rows = {**shown_pods, **shown_events}
     return Picture(facts, list(rows), rows)
-
-
-def _gang(gang: Gang) -> Json:
-    status = gang.status
-    return {
-        "phase": status.phase,
-        "reason": status.reason,
-        "message": status.message,
-        "remedy": status.remedy,
-        "position": status.position,
-        "estimatedStart": status.estimated_start,
-        "notBefore": status.not_before,
-        "domain": dict(status.domain),
-        "waitingSince": status.waiting_since,
-        "placedAt": status.placed_at,
-    }
 
 
 def _checkpoint(job: TrainingJob) -> Json | None:
@@ -96,13 +75,8 @@ def _diagnosis(found: Diagnosis | None) -> Json | None:
     if found is None:
         return None
     return {
-        "class": found.class_,
-        "cause": found.cause,
-        "action": found.action,
-        "confidence": found.confidence,
-        "nodes": found.place.nodes,
-        "ranks": found.place.ranks,
-        "devices": found.place.devices,
+        **fields(found, "cause action confidence", **{"class": "class_"}),
+        **fields(found.place, "nodes ranks devices"),
         "evidence": found.evidence[:20],
     }
 
@@ -116,11 +90,10 @@ def _of_gpus(pod: Pod, usage: DeviceUsage | None) -> list[Json]:
     text = pod.metadata.annotations.get(names.GPUS_ANNOTATION, "")
     held = {int(one) for one in text.split(",") if one.isascii() and one.isdigit()}
     return [
-        {"index": one.index, "use": one.utilization, "memory": one.memory,
-         "memoryUsed": one.memory_used, "power": one.power, "temperature": one.temperature}
+        fields(one, "index memory memory_used power temperature", use="utilization")
         for one in (usage.gpus if usage is not None else ())
         if one.index in held
-    ]  # fmt: skip
+    ]
 
 
 def pod_row(pod: Pod, usage: DeviceUsage | None = None) -> Json:
@@ -170,9 +143,7 @@ def event_row(event: Event) -> Json:
     """Return an event as a row."""
     return {
         "row": "event",
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message,
+        **fields(event, "type reason message"),
         "object": f"{event.involved_object.kind}/{event.involved_object.name}",
         "count": max(1, event.count),
         "seen": _seen(event),

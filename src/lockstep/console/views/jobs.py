@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 import msgspec
@@ -40,17 +41,10 @@ class JobRow(msgspec.Struct, frozen=True, gc=False):
     version: str
 
 
-COLUMNS: Final[dict[str, Callable[[JobRow], Any]]] = {
-    "name": lambda row: row.name,
-    "namespace": lambda row: row.namespace,
-    "phase": lambda row: row.phase,
-    "queue": lambda row: row.queue,
-    "framework": lambda row: row.framework,
-    "gpus": lambda row: row.gpus,
-    "restarts": lambda row: row.restarts,
-    "created": lambda row: row.created,
-    "user": lambda row: row.user,
-}
+_SORTABLE: Final = (
+    *("name", "namespace", "phase", "queue", "framework", "gpus", "restarts", "created", "user"),
+)
+COLUMNS: Final[dict[str, Callable[[JobRow], Any]]] = {one: attrgetter(one) for one in _SORTABLE}
 """By what a list can be sorted."""
 
 

@@ -13,7 +13,6 @@ from lockstep.api.core import AnyObject
 from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 
-Json = dict[str, Any]
 Cell = str | int | float | bool | None
 Shape = Literal["text", "state", "number", "percent", "bytes", "time", "why", "list", "link"]
 
@@ -117,10 +116,6 @@ def _own(plural: str, kind: str, *, namespaced: bool = True) -> Resource[Any]:
     return Resource(GROUP, VERSION, plural, kind, namespaced, AnyObject)
 
 
-def _of(group: str, version: str, kind: str, plural: str, *, spaced: bool = True) -> Resource[Any]:
-    return Resource(group, version, plural, kind, spaced, AnyObject)
-
-
 AGE: Final = Column("age", "time", lambda obj: obj.metadata.creation_timestamp or "")
 _READY: Final = Column("state", "state", ready)
 _WHY: Final = Column("why", "why", lambda obj: str(condition(obj.status).get("message") or ""))
@@ -187,12 +182,16 @@ def _last_seen(obj: AnyObject) -> str:
     return max((text(one, "last") for one in _findings(obj)), default="")
 
 
+NOTEBOOKS: Final = Resource("kubeflow.org", "v1", "notebooks", "Notebook", True, AnyObject)
+_SERVICES: Final = Resource(
+    "serving.kserve.io", "v1beta1", "inferenceservices", "InferenceService", True, AnyObject
+)
 _DATASET_STATE = Column("state", "state", lambda obj: text(obj.status, "phase") or "NotBound")
 
 ALL: Final[tuple[Kind, ...]] = (
     Kind(
         "notebooks",
-        _of("kubeflow.org", "v1", "Notebook", "notebooks"),
+        NOTEBOOKS,
         (
             Column("state", "state", _notebook_state),
             Column("image", "text", _image),
@@ -215,7 +214,7 @@ ALL: Final[tuple[Kind, ...]] = (
     ),
     Kind(
         "datasets",
-        _of("data.fluid.io", "v1alpha1", "Dataset", "datasets"),
+        Resource("data.fluid.io", "v1alpha1", "datasets", "Dataset", True, AnyObject),
         (
             _DATASET_STATE,
             _status("size", "text", "ufsTotal"),
@@ -228,7 +227,7 @@ ALL: Final[tuple[Kind, ...]] = (
     ),
     Kind(
         "services",
-        _of("serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices"),
+        _SERVICES,
         (
             _READY,
             Column("format", "text", _predictor),

@@ -110,10 +110,11 @@ def _matching(
     at = names.index(kind.state) if kind.state else -1
     allowed: dict[str, bool] = {}
     for key, one in there.by(query.sort, descending=query.descending):
-        space = one.namespace
-        if space not in allowed:
-            allowed[space] = may_see(space)
-        if not allowed[space] or (query.namespace and space != query.namespace):
+        # What has no namespace is seen by its name.
+        space, place = one.namespace, one.namespace if kind.resource.namespaced else one.name
+        if place not in allowed:
+            allowed[place] = may_see(place)
+        if not allowed[place] or (query.namespace and space != query.namespace):
             continue
         if query.search and not _found(one, query.search):
             continue

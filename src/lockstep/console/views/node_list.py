@@ -9,7 +9,7 @@ from typing import Any, Final
 from lockstep.api.device_usage import DeviceUsage
 from lockstep.api.node_health import NodeHealth
 from lockstep.console.views.cluster import NodeRow
-from lockstep.console.views.picture import Picture
+from lockstep.console.views.picture import Picture, fields
 from lockstep.console.views.query import Query
 
 Json = dict[str, Any]
@@ -59,34 +59,24 @@ def row(one: NodeRow) -> Json:
     """Return a node as a row of the list."""
     found = utilisation(one)
     return {
-        "name": one.name,
-        "state": one.state,
-        "why": one.why,
+        **fields(one, "name state why"),
         "place": " / ".join(filter(None, one.at)),
         "gpus": one.gpus,
         "held": one.gpus - one.free,
         "use": None if found is None else round(found),
         "pods": len(one.pods),
-        "model": one.model,
-        "cordoned": one.cordoned,
-        "created": one.created,
+        **fields(one, "model cordoned created"),
     }
 
 
 def findings(health: NodeHealth | None) -> list[Json]:
     """Return what was found wrong with a node."""
     return [
-        {
-            "cause": one.cause,
-            "class": one.class_,
-            "action": one.action,
-            "device": one.device,
-            "confidence": one.confidence,
-            "evidence": one.evidence,
-            "since": one.since,
-            "last": one.last,
-            "count": one.count,
-        }
+        fields(
+            one,
+            "cause action device confidence evidence since last count",
+            **{"class": "class_"},
+        )
         for one in (health.spec.findings if health is not None else ())
     ]
 
@@ -94,17 +84,12 @@ def findings(health: NodeHealth | None) -> list[Json]:
 def devices(usage: DeviceUsage | None) -> list[Json]:
     """Return what each GPU of a node does, as its agent last saw it."""
     return [
-        {
-            "index": one.index,
-            "model": one.model,
-            "use": one.utilization,
-            "sm": one.sm_active,
-            "tensor": one.tensor_active,
-            "memory": one.memory,
-            "memoryUsed": one.memory_used,
-            "power": one.power,
-            "temperature": one.temperature,
-            "trouble": one.trouble,
-        }
+        fields(
+            one,
+            "index model memory memory_used power temperature trouble",
+            use="utilization",
+            sm="sm_active",
+            tensor="tensor_active",
+        )
         for one in (usage.gpus if usage is not None else ())
     ]

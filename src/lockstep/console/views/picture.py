@@ -21,6 +21,20 @@ class Picture:
 EMPTY = Picture()
 
 
+def fields(one: Any, names: str, **renamed: str) -> Json:
+    """Return some fields of an object as the page names them.
+
+    *names* lists the fields that keep their names, in camel case; *renamed* gives the others,
+    by the page's name.
+    """
+    parts = (name.split("_") for name in names.split())
+    kept = {
+        first + "".join(map(str.capitalize, rest)): "_".join([first, *rest])
+        for first, *rest in parts
+    }
+    return {shown: getattr(one, name) for shown, name in (kept | renamed).items()}
+
+
 def delta(before: Picture, after: Picture) -> Json:
     """Return what makes *after* out of *before*; empty where they are alike.
 
@@ -38,15 +52,3 @@ def delta(before: Picture, after: Picture) -> Json:
     if rows:
         changed["rows"] = rows
     return changed
-
-
-def applied(before: Picture, changed: Json) -> Picture:
-    """Return *before* with a delta, as the page does it."""
-    facts = {**before.facts, **changed.get("facts", {})}
-    order = changed.get("order", before.order)
-    rows = {**before.rows, **changed.get("rows", {})}
-    return Picture(
-        {key: value for key, value in facts.items() if value is not None},
-        list(order),
-        {key: rows[key] for key in order},
-    )

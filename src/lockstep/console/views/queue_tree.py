@@ -8,7 +8,7 @@ from typing import Any
 from lockstep.api.names import GPU
 from lockstep.api.quantity import parse
 from lockstep.api.queue import Queue
-from lockstep.console.views.picture import Picture
+from lockstep.console.views.picture import Picture, fields
 
 Json = dict[str, Any]
 
@@ -56,9 +56,7 @@ def row(queue: Queue, depth: int) -> Json:
         "weight": spec.weight,
         "used": gpus(status.used) or 0,
         "borrowed": gpus(status.borrowed) or 0,
-        "pending": status.pending,
-        "running": status.running,
-        "share": status.share,
+        **fields(status, "pending running share"),
         "why": missing,
         "version": queue.metadata.resource_version,
         "others": {name: str(v) for name, v in status.used.items() if not name.startswith(GPU)},

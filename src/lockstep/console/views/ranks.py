@@ -9,7 +9,7 @@ import msgspec
 
 from lockstep.api import names
 from lockstep.api.core import Lease, Pod
-from lockstep.api.worlds import LONGEST_REPORT, Report
+from lockstep.api.rendezvous import LONGEST_REPORT, Report
 from lockstep.console.views.picture import Picture
 
 Json = dict[str, Any]

@@ -19,6 +19,7 @@ class Node(Protocol):
     hidden: tuple[Path, ...]
     name: str
     address: str
+    certificate: str
     views: Views
 
     def make_room(self, asking: Any, size: int) -> int:

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import struct
 import time
 import zlib
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Any, Final
 
-import obstore
-from obstore import exceptions
-from obstore.store import HTTPStore
-
+from lockstep.api.backoff import Backoff, Pauses
 from lockstep.api.dataset_cache import CachePeer
 from lockstep.data.cache.sources import SourceFailed
+from lockstep.data.client.connection import Connection, Endpoint
 
 LOST_FOR: Final = 10.0
 """Seconds for which a node that failed is not asked again."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
+_PAUSES = Backoff(initial=0.1, cap=1.0, jitter=0.2)
 """Seconds between two questions to a node that is starting; many chunks wait for it at once."""
-_CLIENT: Final[Any] = {
-    "allow_http": True,
-    "connect_timeout": "2s",
-    "timeout": "120s",
-    "pool_idle_timeout": "30s",  # less than the other side keeps an idle connection
-}
-_RETRY: Final[Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
+TIMEOUT: Final = 120.0
+"""Seconds that a node may take to give a chunk, which it may have to fetch itself."""
+THREADS: Final = 16
+"""Chunks of one dataset that other nodes are asked for at once; a thread starts with its first."""
 
 
 class PeerFailed(Exception):
@@ -40,7 +37,8 @@ class Peers:
     def __init__(self, me: str, uid: str, token: str) -> None:
         self.me, self._uid, self.token = me, uid, token
         self._nodes: dict[str, CachePeer] = {}
-        self._stores: dict[str, HTTPStore] = {}
+        self._lines: dict[str, Connection] = {}
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="peers")
         self._lost: dict[str, float] = {}
         self._starting: dict[str, float] = {}
         """Nodes that are not there yet, and when that was found."""
@@ -49,8 +47,9 @@ class Peers:
         """Note which nodes there are now, and where they listen."""
         for one in nodes:
             was = self._nodes.get(one.node)
-            if was is None or was.address != one.address:
-                self._stores.pop(one.node, None)
+            told = (one.address, one.certificate)
+            if was is None or (was.address, was.certificate) != told:
+                self._lines.pop(one.node, None)
                 self._lost.pop(one.node, None)
                 self._starting.pop(one.node, None)
         self._nodes = {one.node: one for one in nodes}
@@ -80,7 +79,7 @@ class Peers:
             PeerFailed: when it does not come whole, or the node is late, or is none any more.
             SourceFailed: when its owner answers, and cannot get it either.
         """
-        pause = _FIRST_PAUSE
+        pauses = Pauses(_PAUSES)
         while True:
             try:
                 return await self._ask(node, f"v1/{self._uid}/{version}/chunk/{number}")
@@ -88,8 +87,7 @@ class Peers:
                 now = time.monotonic()
                 if now - self._starting.setdefault(node, now) >= patience:
                     raise PeerFailed(f"{error}, after {patience:g} s") from error
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                await asyncio.sleep(pauses.failed())
 
     async def chunks(self, node: str, version: str, numbers: Sequence[int]) -> dict[int, bytes]:
         """Return those of several small chunks that *node* gives at once.
@@ -127,27 +125,30 @@ class Peers:
         address = self._nodes[node].address
         if not address:
             raise _NotYet(f"{node} does not listen yet")
-        store = self._stores.get(node)
-        if store is None:
-            options: Any = {**_CLIENT, "default_headers": {"authorization": f"Bearer {self.token}"}}
-            store = self._stores[node] = HTTPStore.from_url(
-                f"http://{address}/", client_options=options, retry_config=_RETRY
-            )
+        line = self._lines.get(node)
+        if line is None:
+            endpoint = Endpoint(address, self._uid, self.token, "", self._nodes[node].certificate)
+            line = self._lines[node] = Connection(endpoint, TIMEOUT)
+        loop = asyncio.get_running_loop()
         try:
-            result = await obstore.get_async(store, path)
-            data = await result.bytes_async()
-        except FileNotFoundError as error:  # what obstore makes of 404
-            raise _NotYet(f"{node} has not the version yet") from error
-        except exceptions.PreconditionError as error:
+            answer, data = await loop.run_in_executor(
+                self._threads, line.request, "GET", f"/{path}", None, {}
+            )
+        except (http.client.HTTPException, OSError) as error:
+            raise PeerFailed(f"{node} at {address}: {error}") from error
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise _NotYet(f"{node} has not the version yet")
+        if answer.status == HTTPStatus.PRECONDITION_FAILED:
             words = f"{node} says that an object is not the one any more of which the version is"
-            raise SourceFailed("SourceChanged", words) from error
-        except exceptions.AlreadyExistsError as error:  # what obstore makes of 409
-            words = f"{node} owns the chunk and cannot get it from the store"
-            raise SourceFailed("SourceUnreachable", words) from error
-        except (exceptions.BaseError, OSError) as error:
-            raise PeerFailed(str(error).partition("\n")[0]) from error
+            raise SourceFailed("SourceChanged", words)
+        if answer.status == HTTPStatus.CONFLICT:
+            reason, _, words = data.decode(errors="replace").partition(": ")
+            text = f"{node} owns the chunk and cannot get it from the store: {words}"
+            raise SourceFailed(reason if reason.isalpha() else "SourceUnreachable", text)
+        if answer.status != HTTPStatus.OK:
+            raise PeerFailed(f"{node} answered {answer.status}: {data.decode(errors='replace')}")
         self._starting.pop(node, None)
-        return data, (result.meta["e_tag"] or "").strip('"')
+        return data, (answer.getheader("etag") or "").strip('"')
 
 
 class _NotYet(Exception):

@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -69,9 +70,13 @@ class Server:
     """Listens on *address*; ``find`` returns a dataset by its uid."""
 
     def __init__(
-        self, find: Callable[[str], Served | None], metrics: Callable[[], bytes], address: str
+        self,
+        find: Callable[[str], Served | None],
+        metrics: Callable[[], bytes],
+        address: str,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._find, self._metrics = find, metrics
+        self._find, self._metrics, self._tls = find, metrics, tls
         host, _, port = address.rpartition(":")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -113,6 +118,8 @@ class Server:
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
                 connection.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _IDLE, 0))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
             buffer = b""
             while True:
                 while b"\r\n\r\n" not in buffer:
@@ -188,7 +195,7 @@ class Server:
         try:
             link.sendall(_head(200, end - start, headers))
             while start < end:
-                sent = os.sendfile(link.fileno(), fd, start, end - start)
+                sent = _send_part(link, fd, start, end)
                 if sent == 0:
                     raise OSError("a chunk was cut short")
                 start += sent
@@ -213,6 +220,15 @@ class Server:
         data, size = self._wait(version.file(name, start, end))
         headers = {"content-range": f"bytes {start}-{start + len(data) - 1}/{size}"} if span else {}
         _send(link, 206 if span else 200, data, headers)
+
+
+def _send_part(link: socket.socket, fd: int, start: int, end: int) -> int:
+    """Send some bytes of an open file, and return how many; TLS takes them through memory."""
+    if not isinstance(link, ssl.SSLSocket):
+        return os.sendfile(link.fileno(), fd, start, end - start)
+    data = os.pread(fd, min(end - start, _BODY_MOST), start)
+    link.sendall(data)
+    return len(data)
 
 
 def _read(fd: int, start: int, end: int) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +16,7 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, HTTPStore, LocalStore, S3Store
 
 from lockstep.api.dataset_cache import CacheMount
+from lockstep.data.cache.listing import ListingFailed, directory_keys, s3_keys
 from lockstep.data.core import settings
 from lockstep.data.core.manifest import Entry, Found
 
@@ -27,6 +30,8 @@ _S3: Final = {
     "session_token": "aws_session_token",
 }
 _LISTED_AT_ONCE: Final = 1000
+_OLD_KEY: Final = re.compile(r"\b(Expired|Invalid)Token\b|\bTokenRefreshRequired\b")
+"""What S3 says with status 400 of a key that was valid once."""
 
 
 class SourceFailed(Exception):
@@ -44,7 +49,16 @@ class Source:
         self, mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...] = ()
     ) -> None:
         self.uri = mount.uri
+        self._reached = mount, secrets
         self._store = open_store(mount, secrets, hidden)
+
+    async def _listed(self) -> list[Found]:
+        found = []
+        async for batch in obstore.list(self._store, chunk_size=_LISTED_AT_ONCE):
+            for one in batch:
+                changed = one["last_modified"].timestamp()
+                found.append(Found(one["path"], one["size"], one["e_tag"] or "", changed))
+        return found
 
     async def list(self) -> list[Found]:
         """Return what the source holds.
@@ -52,25 +66,19 @@ class Source:
         Raises:
             SourceFailed: when it cannot be listed.
         """
-        found = []
         try:
-            async for batch in self._batches():
-                for one in batch:
-                    found.append(
-                        Found(
-                            one["path"],
-                            one["size"],
-                            one["e_tag"] or "",
-                            one["last_modified"].timestamp(),
-                        )
-                    )
-        except (exceptions.BaseError, OSError) as error:
+            if isinstance(self._store, S3Store):
+                mount, secrets = settings.expanded(*self._reached)
+                return await asyncio.to_thread(s3_keys, mount.uri, mount.options, secrets)
+            return await self._listed()
+        except exceptions.InvalidPathError as error:
+            if isinstance(self._store, LocalStore):
+                head = functools.partial(obstore.head, self._store)
+                return await asyncio.to_thread(directory_keys, Path(str(self._store.prefix)), head)
+            text = f"{self.uri}: {_first_line(error)}; rename or delete this object"
+            raise SourceFailed("SourceUnusable", text) from error
+        except (exceptions.BaseError, OSError, ListingFailed) as error:
             raise self._failed(error, listing=True) from error
-        return found
-
-    async def _batches(self) -> AsyncIterator[Any]:
-        async for batch in obstore.list(self._store, chunk_size=_LISTED_AT_ONCE):
-            yield batch
 
     async def read(self, entry: Entry, start: int, end: int) -> Any:
         """Return the bytes *start* to *end* of the very object that *entry* names.
@@ -105,9 +113,12 @@ class Source:
         answered = re.search(r"status code: (\d+)", str(error))
         code = answered[1] if answered else ""
         refused = exceptions.PermissionDeniedError | exceptions.UnauthenticatedError
-        if isinstance(error, refused) or code in ("401", "403"):
-            reason = "SourceRefused"
-        elif listing and (isinstance(error, FileNotFoundError) or code == "404"):
+        if isinstance(error, refused) or code in ("401", "403") or _OLD_KEY.search(str(error)):
+            names = sorted({one.name for one in self._reached[0].secrets.values()})
+            key = f"the key of Secret {', '.join(names)}" if names else "a request without a key"
+            text = f"{self.uri} refuses {key}: {_first_line(error)}"
+            return SourceFailed("SourceRefused", text)
+        if listing and (isinstance(error, FileNotFoundError) or code == "404"):
             reason = "SourceMissing"
         else:
             reason = "SourceUnreachable"

@@ -11,30 +11,24 @@ import errno
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
-from lockstep.data.cache.opening import AnySource
-from lockstep.data.cache.peers import PeerFailed, Peers
+from lockstep.data.cache.peers import PeerFailed
 from lockstep.data.cache.serving import TOGETHER
 from lockstep.data.cache.sources import SourceFailed
 from lockstep.data.cache.stock import Stock
+from lockstep.data.cache.store_reads import AT_ONCE, StoreReads, Terms
 from lockstep.data.core.epochs import Expected
-from lockstep.data.core.manifest import Entry
 from lockstep.data.core.owners import owner
-from lockstep.data.core.room import NEVER, Account, victims
+from lockstep.data.core.room import NEVER, victims
 from lockstep.data.core.tiers import in_blocks
 
 log = logging.getLogger(__name__)
 
 LOOSE: Final = 8
 """Chunks without room on the disk that are kept in memory."""
-AT_ONCE: Final = 32
-"""Requests to the store under way at the same time for one dataset."""
-LARGE_AT_ONCE: Final = 8
-"""Of those, requests for more than a mebibyte: a slow store still ends each within the timeout."""
-_SMALL: Final = 1 << 20
 TINY: Final = 64 << 10
 """Files up to so many bytes are asked of other nodes several at a time."""
 MOST_GIVEN: Final = AT_ONCE * TOGETHER
@@ -43,10 +37,6 @@ _INLINE: Final = 256 << 10
 """What is written by the loop itself; a thread costs more than so short a write."""
 _SHARE: Final = 64
 """A dataset evicts at least this part of its room at once, as choosing looks at all files."""
-TIMEOUT: Final = 60.0
-"""Seconds for which a read waits for a store that fails, unless the dataset says otherwise."""
-_WORTH_WAITING: Final = ("SourceUnreachable", "SourceCutShort", "SourceRefused", "SecretMissing")
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 @dataclass
@@ -80,18 +70,6 @@ class Pace:
         await asyncio.sleep(due - now)
 
 
-@dataclass
-class Terms:
-    """What a supply goes by, renewed by the keeper."""
-
-    sources: Sequence[AnySource] = ()
-    timeout: float = TIMEOUT
-    account: Account = field(default_factory=lambda: Account(0, 0))
-    bound: bool = False
-    """Whether pods see the real files, so that none may go."""
-    peers: Peers | None = None
-
-
 class Supply:
     """The chunks of one version on this node."""
 
@@ -110,13 +88,12 @@ class Supply:
         self.stock, self.terms = stock, terms
         self.counts = Counts()
         self.expected = Expected(len(stock.manifest.entries))
-        self._renew, self._make_room, self._trouble = renew, make_room, trouble
+        self._make_room, self._trouble = make_room, trouble
+        self.store = StoreReads(terms, renew)
         self._flights: dict[int, asyncio.Future[Any]] = {}
         self._loose: OrderedDict[int, Any] = OrderedDict()
         self._given: dict[int, bytes] = {}
         """Small chunks that came together from their owner and are not kept yet."""
-        self._slots = asyncio.Semaphore(AT_ONCE)
-        self._large_slots = asyncio.Semaphore(LARGE_AT_ONCE)
         self._version = stock.manifest.version
 
     # --- for readers ---
@@ -196,7 +173,7 @@ class Supply:
         if end == start:
             data: Any = b""
         elif for_peer or (data := await self._from_peer(index, number)) is None:
-            data = await self._from_store(index, start, end)
+            data = await self.store.read(self.stock.manifest.entries[index], start, end)
             self.counts.store += len(data)
         await self._keep(index, number, data)
         return data
@@ -231,32 +208,6 @@ class Supply:
                 continue
             self.counts.peer += len(data)
             return data
-
-    async def _from_store(self, index: int, start: int, end: int) -> Any:
-        entry = self.stock.manifest.entries[index]
-        async with self._slots if end - start <= _SMALL else self._large_slots:
-            return await self._ask_store(entry, start, end)
-
-    async def _ask_store(self, entry: Entry, start: int, end: int) -> Any:
-        until = time.monotonic() + self.terms.timeout
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                source = self.terms.sources[entry.mount]
-                async with asyncio.timeout(max(0.1, until - time.monotonic())):
-                    return await source.read(entry, start, end)
-            except TimeoutError:
-                words = f"{self.terms.sources[entry.mount].uri}: {entry.key} did not come within "
-                words += f"{self.terms.timeout:g} s"
-                raise SourceFailed("SourceSlow", words) from None
-            except SourceFailed as error:
-                left = until - time.monotonic()
-                if error.reason not in _WORTH_WAITING or left <= pause:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
-                if error.reason == "SourceRefused":
-                    await self._renew()  # a key may have been replaced meanwhile
 
     # --- where it goes ---
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import shutil
 import socket
@@ -20,18 +19,21 @@ from lockstep.data.view import holder
 from lockstep.data.view.opens import Opens
 from lockstep.data.view.speaker import Content, Speaker
 
-log = logging.getLogger(__name__)
-
 STARTS_WITHIN: Final = 10.0
+_HOLDER: Final = (sys.executable, "-I", "-S", str(holder.__file__))
 _LONGEST_SOCKET: Final = 100
 """The kernel takes 107 bytes as a socket's path."""
 
 
 class Views:
-    """Mounts and takes away views below *root*."""
+    """Mounts and takes away views below *root*.
 
-    def __init__(self, root: Path) -> None:
+    In a container, with *apart*, the holder leaves that, and outlives it.
+    """
+
+    def __init__(self, root: Path, *, apart: bool = False) -> None:
         self._root, self._socket = root / "views", root / "views.sock"
+        self._more = ["apart"] if apart else []
         self._link: socket.socket | None = None
         self._opens: dict[Path, Opens] = {}
         self._lock = asyncio.Lock()
@@ -123,7 +125,7 @@ class Views:
             if not started:
                 # A session of its own: it outlives this process.
                 subprocess.Popen(  # noqa: S603  a fixed program, no shell
-                    [sys.executable, "-I", "-S", str(holder.__file__), str(self._socket)],
+                    [*_HOLDER, str(self._socket), *self._more],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

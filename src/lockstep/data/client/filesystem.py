@@ -141,4 +141,5 @@ async def _find(namespace: str, dataset: str, kubeconfig: str | None, node: str 
         owners = best.metadata.owner_references
         uid = owners[0].uid if owners else best.metadata.uid
         token = base64.b64decode(secret.data[ref.key]).decode()
-        return Endpoint(best.status.address, uid, token, best.status.version)
+        status = best.status
+        return Endpoint(status.address, uid, token, status.version, status.certificate)

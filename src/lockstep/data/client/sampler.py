@@ -115,7 +115,7 @@ class EpochSampler:
         return {"epoch": self.epoch, "position": self._start + taken * self.world}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on at a position, whatever the world was that it is of.
+        """Go on at a position, also of a world of another size.
 
         Raises:
             KeyError: when it is none.

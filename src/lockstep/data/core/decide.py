@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from lockstep.api.core import NODES, SECRETS
+from lockstep.api.core import CLAIMS, NODES, SECRETS, VOLUMES
 from lockstep.api.dataset_cache import (
     CACHE_NODE_LABEL,
     DATASET_CACHES,
     EVERYWHERE,
+    NO_CACHE,
     OWN_CACHE_ANNOTATION,
     CachePeer,
     DatasetCache,
@@ -24,13 +25,15 @@ from lockstep.api.dataset_cache import (
     share_label,
 )
 from lockstep.api.merge import difference
+from lockstep.api.meta import owner_reference
 from lockstep.api.names import API_VERSION
 from lockstep.api.wire import to_builtins
 from lockstep.compat.fluid.objects import DATASETS, Runtime, RuntimeStatus
 from lockstep.compat.fluid.translate import Problem, Wanted, quota_of, translate
 from lockstep.data.core import loads, objects, placement, processes, sharing
+from lockstep.data.core.dataset_state import Decision, Seen
 from lockstep.data.core.status import dataset_status
-from lockstep.data.core.world import Action, Create, Decision, Delete, Patch, Seen
+from lockstep.runtime.actions import Action, Change, Create, Delete
 
 Json = dict[str, Any]
 
@@ -65,7 +68,9 @@ def decide(seen: Seen, now: str) -> Decision:
         )
     if seen.dataset.metadata.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE:
         wanted = dataclasses.replace(wanted, replicas=max(1, len(places)))
-    return _serve(dataclasses.replace(seen, places=places), wanted, quota, now)
+    # What a node said before it lost its cache is waited for by none.
+    caches = [one for one in seen.caches if one.spec.node not in seen.without]
+    return _serve(dataclasses.replace(seen, places=places, caches=caches), wanted, quota, now)
 
 
 def _runtime(seen: Seen) -> Runtime | None:
@@ -126,27 +131,16 @@ def _serve(seen: Seen, wanted: Wanted, quota: int, now: str) -> Decision:
     chosen = nodes(seen, wanted)
     targets = loads.targets(seen, chosen)
     for node in chosen:
-        spec = DatasetCacheSpec(
-            node=node,
-            dataset=seen.dataset.metadata.name,
-            mounts=wanted.mounts,
-            tiers=wanted.tiers,
-            version=version,
-            reload=reload,
-            targets=_targets(seen, node, targets.get(node, ())),
-            reading=node in seen.readers,
-            jobs=list(seen.jobs.get(node, ())),
-            pin=wanted.pin,
-            quota=quota,
-            rate=loads.rate(seen),
-            timeout=wanted.timeout,
-            peers=_peers(seen, chosen, version),
-            token=SecretKey(name=objects.token_name(seen.dataset), key=objects.TOKEN_KEY),
+        spec = _cache_spec(seen, wanted, node, version, reload)
+        peers, told_to = _peers(seen, chosen, version), targets.get(node, ())
+        spec = msgspec.structs.replace(
+            spec, quota=quota, targets=_targets(seen, node, told_to), peers=peers
         )
         actions += _cache(seen, spec)
     if version:
         actions += _bind(seen)
-    actions += _label(seen, {one.spec.node: _share(one) for one in seen.caches if version})
+    shares = {one.spec.node: _share(one) for one in seen.caches if version}
+    actions += _label(seen, shares | dict.fromkeys(seen.without, NO_CACHE))
     more, told = _processes(seen, bool(version), now)
     actions += more
     phase, reason, message = _phase(seen, version)
@@ -165,6 +159,26 @@ def _serve(seen: Seen, wanted: Wanted, quota: int, now: str) -> Decision:
         loads=loads.statuses(seen, bound=bool(version), now=now),
         processes=told,
         again=loads.again(seen, now, synced=wanted.auto_sync),
+    )
+
+
+def _cache_spec(
+    seen: Seen, wanted: Wanted, node: str, version: str, reload: str
+) -> DatasetCacheSpec:
+    """Return the spec of a node's cache, as far as the other nodes do not matter."""
+    return DatasetCacheSpec(
+        node=node,
+        dataset=seen.dataset.metadata.name,
+        mounts=wanted.mounts,
+        tiers=wanted.tiers,
+        version=version,
+        reload=reload,
+        reading=node in seen.readers,
+        jobs=list(seen.jobs.get(node, ())),
+        pin=wanted.pin,
+        rate=loads.rate(seen),
+        timeout=wanted.timeout,
+        token=SecretKey(name=objects.token_name(seen.dataset), key=objects.TOKEN_KEY),
     )
 
 
@@ -214,8 +228,9 @@ def _label(seen: Seen, shares: dict[str, str]) -> Iterable[Action]:
     key = share_label(meta.namespace, meta.name)
     for node in sorted({*seen.shares, *shares}):
         wanted = shares.get(node)
-        if wanted != seen.shares.get(node) and node in seen.nodes:
-            yield Patch(NODES, node, "", {"metadata": {"labels": {key: wanted}}})
+        there = node in seen.nodes or node in seen.without
+        if wanted != seen.shares.get(node) and there:
+            yield Change(NODES, node, {"metadata": {"labels": {key: wanted}}})
 
 
 def _lacks_token(seen: Seen) -> bool:
@@ -235,6 +250,7 @@ def _peers(seen: Seen, nodes: Iterable[str], version: str) -> list[CachePeer]:
         CachePeer(
             node=node,
             address=known[node].address if node in known else "",
+            certificate=known[node].certificate if node in known else "",
             whole=node in known and known[node].whole and known[node].version == version,
         )
         for node in sorted(nodes)
@@ -252,13 +268,13 @@ def _cache(seen: Seen, spec: DatasetCacheSpec) -> Iterable[Action]:
                 "name": name,
                 "namespace": namespace,
                 "labels": {CACHE_NODE_LABEL: label_of(spec.node)},
-                "ownerReferences": [objects.owner(seen.dataset)],
+                "ownerReferences": [owner_reference(seen.dataset)],
             },
             "spec": to_builtins(spec),
         }
         yield Create(DATASET_CACHES, body, namespace)
     elif patch := difference(to_builtins(there.spec), to_builtins(spec)):
-        yield Patch(DATASET_CACHES, name, namespace, {"spec": patch})
+        yield Change(DATASET_CACHES, name, {"spec": patch}, namespace)
 
 
 def _guard(seen: Seen) -> Iterable[Action]:
@@ -269,7 +285,7 @@ def _guard(seen: Seen) -> Iterable[Action]:
             "resourceVersion": meta.resource_version,
             "finalizers": [*meta.finalizers, FINALIZER],
         }
-        yield Patch(DATASETS, meta.name, meta.namespace, {"metadata": patch})
+        yield Change(DATASETS, meta.name, {"metadata": patch}, meta.namespace)
 
 
 def _bind(seen: Seen) -> Iterable[Action]:
@@ -280,12 +296,12 @@ def _bind(seen: Seen) -> Iterable[Action]:
     dataset = seen.dataset
     meta = dataset.metadata
     if seen.volume is None:
-        yield Create(objects.VOLUMES, objects.volume(dataset))
+        yield Create(VOLUMES, objects.volume(dataset))
     elif (seen.volume.get("status") or {}).get("phase") != "Bound":
         patch = {"status": {"phase": "Bound"}}
-        yield Patch(objects.VOLUMES, objects.volume_name(dataset), "", patch, "status")
+        yield Change(VOLUMES, objects.volume_name(dataset), patch, subresource="status")
     if seen.claim is None:
-        yield Create(objects.CLAIMS, objects.claim(dataset), meta.namespace)
+        yield Create(CLAIMS, objects.claim(dataset), meta.namespace)
     elif (seen.claim.get("status") or {}).get("phase") != "Bound" and _ours(seen, seen.claim):
         spec = seen.claim.get("spec") or {}
         bound: Json = {
@@ -295,7 +311,7 @@ def _bind(seen: Seen) -> Iterable[Action]:
                 "capacity": (spec.get("resources") or {}).get("requests"),
             }
         }
-        yield Patch(objects.CLAIMS, meta.name, meta.namespace, bound, "status")
+        yield Change(CLAIMS, meta.name, bound, meta.namespace, "status")
 
 
 def _ours(seen: Seen, obj: Json) -> bool:
@@ -341,19 +357,16 @@ def _end(seen: Seen, now: str) -> Decision:
     actions: list[Action] = []
     if seen.claim is not None and _ours(seen, seen.claim):
         uid = seen.claim["metadata"]["uid"]
-        actions.append(Delete(objects.CLAIMS, meta.name, meta.namespace, uid))
+        actions.append(Delete(CLAIMS, meta.name, uid, meta.namespace))
     if seen.volume is not None and _for(seen, seen.volume):
         name, uid = objects.volume_name(seen.dataset), seen.volume["metadata"]["uid"]
-        actions.append(Delete(objects.VOLUMES, name, "", uid))
+        actions.append(Delete(VOLUMES, name, uid))
     actions += _label(seen, {})
-    actions += [
-        Delete(DATASET_CACHES, one.metadata.name, meta.namespace, one.metadata.uid)
-        for one in seen.caches
-    ]
+    actions += [Delete.of(DATASET_CACHES, one.metadata) for one in seen.caches]
     if FINALIZER in meta.finalizers:
         rest = [one for one in meta.finalizers if one != FINALIZER]
         patch = {"resourceVersion": meta.resource_version, "finalizers": rest}
-        actions.append(Patch(DATASETS, meta.name, meta.namespace, {"metadata": patch}))
+        actions.append(Change(DATASETS, meta.name, {"metadata": patch}, meta.namespace))
     return Decision(actions)
 
 

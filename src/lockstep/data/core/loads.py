@@ -10,14 +10,8 @@ import msgspec
 
 from lockstep.api import cron, quantity
 from lockstep.api.dataset_cache import DatasetCache, TargetStatus
-from lockstep.compat.fluid.objects import (
-    Condition,
-    DataLoad,
-    OperationStatus,
-    RunAfter,
-    Target,
-)
-from lockstep.data.core.world import Seen
+from lockstep.compat.fluid.objects import Condition, DataLoad, OperationStatus, RunAfter, Target
+from lockstep.data.core.dataset_state import Seen
 
 TOO_LARGE: Final = "TooLargeForTheCache"
 SYNC_EVERY: Final = 300.0

@@ -49,13 +49,18 @@ class Manifest:
         digest = hashlib.sha256()
         for one in self.entries:
             line = f"{one.path}\n{one.size}\n{one.etag}\n{one.mtime:.3f}\n{one.mount}\n"
-            digest.update(line.encode(errors="surrogatepass"))
+            digest.update(line.encode())
         return digest.hexdigest()[:16]
 
     @property
     def bytes(self) -> int:
         """Return the size of all files together."""
         return sum(one.size for one in self.entries)
+
+    def told(self, most: int) -> list[str]:
+        """Return *most* of the rejected keys, and how many more there are."""
+        more = len(self.rejected) - most
+        return [*self.rejected[:most], *([f"and {more} more"] if more > 0 else [])]
 
     def below(self, target: str) -> list[Entry]:
         """Return the files at or below the path *target*; ``/`` is all."""
@@ -83,32 +88,45 @@ def build(listings: Iterable[tuple[str, Iterable[Found]]]) -> Manifest:
                 continue  # a marker that stands for a directory
             path = f"{place}/{one.key}" if place else one.key
             if reason := _unfit(path):
-                rejected.append(f"{one.key!r}: {reason}")
+                rejected.append(f"{_short(one.key)}: {reason}")
             elif path in entries:
-                rejected.append(f"{one.key!r}: another object has this path")
+                rejected.append(f"{_short(one.key)}: another object has this path")
             else:
                 entries[path] = Entry(path, one.size, one.etag, one.mtime, mount, one.key)
     for path in _shadowing(entries):
-        rejected.append(f"{entries[path].key!r}: it is a file, and others lie below it")
-        del entries[path]
+        dropped = entries.pop(path)
+        if dropped.size:  # an empty one stands for the directory
+            rejected.append(f"{_short(dropped.key)}: it is a file, and others lie below it")
     return Manifest(tuple(entries[path] for path in sorted(entries)), tuple(rejected))
 
 
-_ODD: Final = re.compile(r"[\0\n]|(?:^|/)(?:/|$|\.\.?(?:/|$))|[^\0-\x7f]")
+_ODD: Final = re.compile(r"[\0-\x1f\x7f]|(?:^|/)(?:/|$|\.\.?(?:/|$))|[^\0-\x7f]")
 """What a plain path has not; one with it is looked at closely."""
+
+
+_CONTROL: Final = re.compile(r"[\0-\x1f\x7f]")
+_BROKEN: Final = re.compile("[\ud800-\udfff]")
+_SHOWN: Final = 100
+"""Characters of a key that its rejection shows."""
+
+
+def _short(key: str) -> str:
+    return repr(key) if len(key) <= _SHOWN else f"{key[:_SHOWN]!r}... ({len(key)} characters)"
 
 
 def _unfit(path: str) -> str:
     if len(path) <= _LONGEST_NAME and _ODD.search(path) is None:
         return ""
-    if "\0" in path or "\n" in path:
-        return "a path must not contain NUL or a line break"
+    if _CONTROL.search(path):
+        return "a path must not contain NUL, a line break or another control character"
+    if _BROKEN.search(path):
+        return "a path must be UTF-8"
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         return "a path must not have empty parts, '.' or '..'"
-    if len(path.encode(errors="surrogatepass")) > _LONGEST_PATH:
+    if len(path.encode()) > _LONGEST_PATH:
         return f"a path has at most {_LONGEST_PATH} bytes"
-    if any(len(part.encode(errors="surrogatepass")) > _LONGEST_NAME for part in parts):
+    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
         return f"a file name has at most {_LONGEST_NAME} bytes"
     return ""
 

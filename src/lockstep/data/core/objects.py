@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lockstep.api.core import AnyObject
 from lockstep.api.dataset_cache import DRIVER
-from lockstep.api.resource import Resource
+from lockstep.api.meta import owner_reference
 from lockstep.compat.fluid.objects import Dataset
 from lockstep.data.core.sharing import Unreadable, reference
 
 Json = dict[str, Any]
 
-CLAIMS: Final = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject
-)
-VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False, AnyObject)
 STORAGE_CLASS: Final = "fluid"
 """As Fluid calls the class of its volumes; nothing provisions it."""
 TOKEN_KEY: Final = "token"  # noqa: S105  the key's name
 _SIZE: Final = "100Pi"
 """What Fluid writes: the size of a dataset's volume means nothing."""
 _READ_ONLY: Final = ["ReadOnlyMany"]
+
+
+def csi_driver() -> Json:
+    """Return the CSIDriver that tells kubelets how volumes of datasets are mounted."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": DRIVER, "labels": {"app.kubernetes.io/part-of": "lockstep"}},
+        "spec": {
+            "attachRequired": False,
+            # A volume written into a pod shows datasets of the pod's own namespace.
+            "podInfoOnMount": True,
+            "fsGroupPolicy": "None",
+            "volumeLifecycleModes": ["Persistent", "Ephemeral"],
+        },
+    }
 
 
 def volume_name(dataset: Dataset) -> str:
@@ -90,7 +101,7 @@ def claim(dataset: Dataset) -> Json:
             "name": meta.name,
             "namespace": meta.namespace,
             "labels": labels(dataset),
-            "ownerReferences": [owner(dataset)],
+            "ownerReferences": [owner_reference(dataset)],
         },
         "spec": {
             "accessModes": dataset.spec.access_modes or _READ_ONLY,
@@ -117,20 +128,8 @@ def token(dataset: Dataset, value: str) -> Json:
             "name": token_name(dataset),
             "namespace": meta.namespace,
             "labels": labels(dataset),
-            "ownerReferences": [owner(dataset)],
+            "ownerReferences": [owner_reference(dataset)],
         },
         "type": "Opaque",
         "stringData": {TOKEN_KEY: value},
-    }
-
-
-def owner(dataset: Dataset) -> Json:
-    """Return the reference to the dataset for what belongs to it."""
-    meta = dataset.metadata
-    return {
-        "apiVersion": dataset.api_version,
-        "kind": dataset.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
     }

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-
 from lockstep.data.core.manifest import Entry, Manifest
-
-
-def to_fetch(manifest: Manifest, have: Collection[str], targets: Iterable[str]) -> list[Entry]:
-    """Return the files of *targets* that are not in *have*, target by target, each once."""
-    lacking: dict[str, Entry] = {}
-    for target in targets:
-        for one in manifest.below(target):
-            if one.path not in have:
-                lacking.setdefault(one.path, one)
-    return list(lacking.values())
 
 
 def unchanged(old: Manifest, new: Manifest) -> list[Entry]:

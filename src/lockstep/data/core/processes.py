@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstep.api.core import PODS
+from lockstep.api.meta import owner_reference
 from lockstep.compat.fluid.objects import Condition, DataProcess, OperationStatus
-from lockstep.data.core.world import Action, Create
+from lockstep.runtime.actions import Action, Create
 
 Json = dict[str, Any]
 OVER = ("Complete", "Failed")
@@ -67,20 +68,13 @@ def _pod(process: DataProcess) -> Json:
     pod["volumes"] = [*volumes, *held]
     if account := spec.processor.get("serviceAccountName"):
         pod["serviceAccountName"] = account
-    owner = {
-        "apiVersion": process.api_version,
-        "kind": process.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": pod_name(process),
             "namespace": meta.namespace,
-            "ownerReferences": [owner],
+            "ownerReferences": [owner_reference(process)],
         },
         "spec": {"schedulerName": "lockstep", "restartPolicy": "Never", **pod},
     }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from lockstep.compat.fluid.objects import Condition, DatasetStatus
-from lockstep.data.core.world import Seen
+import msgspec
+
+from lockstep.compat.fluid.ignored import ignored_of
+from lockstep.compat.fluid.objects import Condition, DatasetStatus, OperationStatus
+from lockstep.data.core.dataset_state import Seen
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -28,8 +32,7 @@ def dataset_status(
     ready = "True" if phase == "Bound" else "False"
     wanted = [("Ready", ready, reason, message)]
     if names := list(ignored):
-        text = f"these fields mean nothing to the cache: {', '.join(names)}"
-        wanted.append(("OptionsIgnored", "True", "EngineSpecific", text))
+        wanted.append(_ignored(names))
     rejected = found.status.rejected if found else []
     if rejected:
         text = f"keys that cannot be files: {'; '.join(rejected)}"
@@ -39,7 +42,7 @@ def dataset_status(
         ufs_total=in_words(total) if found else "",
         file_num=str(found.status.files) if found else "",
         cache_states=_states(seen, total) if found else {},
-        conditions=[_condition(seen, one, now) for one in wanted],
+        conditions=[_condition(seen.dataset.status.conditions, one, now) for one in wanted],
         runtimes=[
             {"name": one.metadata.name, "namespace": one.metadata.namespace, "type": one.kind}
             for one in seen.runtimes[:1]
@@ -52,16 +55,31 @@ def _states(seen: Seen, total: int) -> dict[str, str]:
     held = sum(one.status.cached_bytes for one in seen.caches)
     most = max((one.status.cached_bytes for one in seen.caches), default=0)
     capacity = sum(one.status.capacity for one in seen.caches)
-    return {
-        "cached": in_words(held),
-        "cacheCapacity": in_words(capacity),
-        "cachedPercentage": f"{100 * most / total if total else 100:.1f}%",
-    }
+    states = {"cached": in_words(held), "cacheCapacity": in_words(capacity)}
+    # Of no files no part is there.
+    return {**states, "cachedPercentage": f"{100 * most / total:.1f}%"} if total else states
 
 
-def _condition(seen: Seen, wanted: tuple[str, str, str, str], now: str) -> Condition:
+def with_ignored(operation: Any, status: OperationStatus, now: str) -> OperationStatus:
+    """Return *status* with a condition on fields of *operation* that mean nothing, if any do."""
+    names = ignored_of(operation.spec)
+    if not names:
+        return status
+    told = _condition(operation.status.conditions, _ignored(names), now)
+    others = [one for one in status.conditions if one.type != told.type]
+    return msgspec.structs.replace(status, conditions=[*others, told])
+
+
+def _ignored(names: Iterable[str]) -> tuple[str, str, str, str]:
+    text = f"these fields mean nothing to the cache: {', '.join(names)}"
+    return "OptionsIgnored", "True", "EngineSpecific", text
+
+
+def _condition(
+    before: Iterable[Condition], wanted: tuple[str, str, str, str], now: str
+) -> Condition:
     kind, status, reason, message = wanted
-    old = next((one for one in seen.dataset.status.conditions if one.type == kind), None)
+    old = next((one for one in before if one.type == kind), None)
     if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
         return old
     since = old.last_transition_time if old is not None and old.status == status else now

@@ -3,6 +3,8 @@
 It is a process of its own that does nothing else: it mounts, hands the descriptor to the cache that
 asks for it, and unmounts. Started as a script, so that it loads nothing but this file. Without a
 cache it ends: at once where there is no view, else after ``ALONE`` seconds, and takes them away.
+
+Started by a cache in a container it leaves that behind (``apart``): it would end with it.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ import sys
 import time
 from pathlib import Path
 
-ALONE = 60.0
-"""Seconds without a cache after which the views are taken away."""
+ALONE, ALONE_APART = 60.0, 3600.0
+"""Seconds without a cache after which views go; a pod may be long in coming back."""
+CGROUPS = Path("/sys/fs/cgroup")
+GROUP = "lockstep-views"
+CLONE_NEWNS = 0x20000
 MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
 MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -100,12 +105,37 @@ def _serve(views: dict[str, int], order: dict[str, str]) -> tuple[object, int | 
     return {"views": sorted(views)}, None
 
 
-def _run(listening: socket.socket) -> None:
+def leave_container() -> None:
+    """Leave the container's control groups and mounts for those of the node.
+
+    The container must share the node's processes, and have its control groups mounted.
+
+    Raises:
+        OSError: when the node does not let it.
+    """
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        number, controllers, _ = line.split(":", 2)
+        if number != "0":
+            group = CGROUPS / controllers.removeprefix("name=")
+        elif (CGROUPS / "cgroup.controllers").exists():
+            group = CGROUPS / GROUP  # groups that have groups below them take no processes
+            group.mkdir(exist_ok=True)
+        else:
+            group = CGROUPS / "unified"
+        if group.exists():
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+    with Path("/proc/1/ns/mnt").open("rb") as node:
+        if _libc.setns(node.fileno(), CLONE_NEWNS) != 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error), "/proc/1/ns/mnt")
+
+
+def _run(listening: socket.socket, alone: float) -> None:
     views: dict[str, int] = {}
     links: list[socket.socket] = []
     since, met = time.monotonic(), False
     try:
-        while links or ((views or not met) and time.monotonic() - since < ALONE):
+        while links or ((views or not met) and time.monotonic() - since < alone):
             for link in select.select([listening, *links], [], [], 1.0)[0]:
                 if link is listening:
                     links.append(listening.accept()[0])
@@ -130,8 +160,10 @@ def _run(listening: socket.socket) -> None:
             unmount(place)
 
 
-def main(path: str) -> None:
-    """Hold views for the caches that connect to the socket *path*."""
+def main(path: str, *, apart: bool = False) -> None:
+    """Hold views for the caches that connect to the socket *path*; *apart* from their container."""
+    if apart:
+        leave_container()
     with contextlib.suppress(FileNotFoundError):
         Path(path).unlink()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -142,10 +174,10 @@ def main(path: str) -> None:
     Path(draft).chmod(0o600)
     listening.listen(16)
     Path(draft).rename(path)
-    _run(listening)
+    _run(listening, ALONE_APART if apart else ALONE)
     with contextlib.suppress(FileNotFoundError):
         Path(path).unlink()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], apart=sys.argv[2:] == ["apart"])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import ssl
+import time
+from dataclasses import dataclass
 from typing import Any, Final
 
 from lockstep.api.core import SECRETS, Secret
@@ -12,9 +15,10 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 from lockstep.devices.admission.objects import NAME, SERVICE
-from lockstep.keys.authority import self_signed
+from lockstep.keys.authority import self_signed, time_left
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from lockstep.kube.tls import load_pair
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +26,11 @@ Pair = tuple[bytes, bytes]
 
 AGAIN: Final = 30.0
 """Seconds between two looks whether the configuration still has the certificate."""
+LIFETIME: Final = 90 * 86400.0
+RENEW_BEFORE: Final = 30 * 86400.0
+"""Seconds before its end at which a certificate is renewed."""
+PREVIOUS: Final = "previous.crt"
+"""Key of the Secret: the certificate that other replicas may still show."""
 
 
 class ClientConfig(Wire, frozen=True):
@@ -54,22 +63,70 @@ CONFIGURATIONS: Final = Resource(
 )
 
 
-async def pair(client: Client, namespace: str) -> Pair:
-    """Return certificate and key as PEM; they are made where the Secret is missing.
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the Secret holds: the pair that is shown, and the certificate shown before it."""
+
+    certificate: bytes
+    key: bytes
+    previous: bytes = b""
+    version: str = ""
+
+    @property
+    def trusted(self) -> bytes:
+        """Return the certificates of which a replica may show either, while all change over."""
+        return self.certificate + self.previous
+
+
+async def keys(client: Client, namespace: str, now: float | None = None) -> Keys:
+    """Return the keys; they are made where the Secret is missing, and anew before they expire.
 
     Raises:
-        ApiError: when the Secret can neither be read nor made.
+        ApiError: when the Secret can neither be read nor written.
     """
+    now = time.time() if now is None else now
     try:
-        return _of(await client.get(SECRETS, SERVICE, namespace))
+        found = _of(await client.get(SECRETS, SERVICE, namespace))
     except NotFound:
-        pass
-    certificate, key = self_signed(f"{SERVICE}.{namespace}.svc", addresses=("127.0.0.1",))
-    data = {"tls.crt": certificate, "tls.key": key}
+        return await _make(client, namespace)
+    if time_left(found.certificate, now) > RENEW_BEFORE:
+        return found
+    certificate, key = _fresh(namespace)
+    held = _data(Keys(certificate, key, found.certificate))
+    body = {"metadata": {"resourceVersion": found.version}, "data": held}
+    try:
+        renewed = _of(await client.patch(SECRETS, SERVICE, body, namespace))
+    except Conflict:  # another replica was faster
+        return _of(await client.get(SECRETS, SERVICE, namespace))
+    log.info("the webhook's certificate is renewed")
+    return renewed
+
+
+async def keep(client: Client, namespace: str, context: ssl.SSLContext, used: Keys) -> None:
+    """Renew the certificate in time, have it trusted, and show it; until cancelled.
+
+    The API server trusts a certificate before any replica shows it. The configuration gets it
+    back, too, when it is applied anew.
+    """
+    while True:
+        try:
+            found = await keys(client, namespace)
+            await _trust(client, base64.b64encode(found.trusted).decode())
+            if found.certificate != used.certificate:
+                load_pair(context, found.certificate, found.key)
+                used = found
+        except NotFound:
+            log.warning("no MutatingWebhookConfiguration %s asks this webhook yet", NAME)
+        except ApiError as error:
+            log.warning("the configuration %s: %s", NAME, error)
+        await asyncio.sleep(AGAIN)
+
+
+async def _make(client: Client, namespace: str) -> Keys:
     fresh: dict[str, Any] = {
         "metadata": {"name": SERVICE},
         "type": "kubernetes.io/tls",
-        "data": {name: base64.b64encode(value).decode() for name, value in data.items()},
+        "data": _data(Keys(*_fresh(namespace))),
     }
     try:
         return _of(await client.create(SECRETS, fresh, namespace))
@@ -77,17 +134,9 @@ async def pair(client: Client, namespace: str) -> Pair:
         return _of(await client.get(SECRETS, SERVICE, namespace))
 
 
-async def keep_trusted(client: Client, certificate: bytes) -> None:
-    """Have the configuration name the certificate until cancelled, also when it is applied anew."""
-    wanted = base64.b64encode(certificate).decode()
-    while True:
-        try:
-            await _trust(client, wanted)
-        except NotFound:
-            log.warning("no MutatingWebhookConfiguration %s asks this webhook yet", NAME)
-        except ApiError as error:
-            log.warning("the configuration %s: %s", NAME, error)
-        await asyncio.sleep(AGAIN)
+def _fresh(namespace: str) -> Pair:
+    host = f"{SERVICE}.{namespace}.svc"
+    return self_signed(host, addresses=("127.0.0.1",), lifetime=LIFETIME)
 
 
 async def _trust(client: Client, wanted: str) -> None:
@@ -99,5 +148,12 @@ async def _trust(client: Client, wanted: str) -> None:
         log.info("the API server trusts this webhook from now on")
 
 
-def _of(secret: Secret) -> Pair:
-    return base64.b64decode(secret.data["tls.crt"]), base64.b64decode(secret.data["tls.key"])
+def _data(one: Keys) -> dict[str, str]:
+    held = {"tls.crt": one.certificate, "tls.key": one.key, PREVIOUS: one.previous}
+    return {name: base64.b64encode(value).decode() for name, value in held.items()}
+
+
+def _of(secret: Secret) -> Keys:
+    held = {name: base64.b64decode(value) for name, value in secret.data.items()}
+    version = secret.metadata.resource_version
+    return Keys(held["tls.crt"], held["tls.key"], held.get(PREVIOUS, b""), version)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import logging
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -21,15 +20,13 @@ from lockstep.api import names
 from lockstep.api.core import CONFIG_MAPS, NODES, ConfigMap, Node
 from lockstep.api.devices import Device
 from lockstep.compat.shares.settings import SETTINGS_MAP, Settings, settings
-from lockstep.devices.admission.certificate import keep_trusted, pair
+from lockstep.devices.admission.certificate import keep, keys
 from lockstep.devices.admission.objects import PATH
 from lockstep.devices.admission.review import review
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.informer import Informer
 from lockstep.kube.tls import load_pair
-
-log = logging.getLogger(__name__)
 
 MOST_BODY: Final = 8 << 20
 """Bytes of the largest review: a pod of the largest size, twice."""
@@ -47,10 +44,10 @@ async def run(
         OSError: when *port* is taken.
     """
     async with Client(ClusterConfig.load(kubeconfig)) as client:
-        certificate, key = await pair(client, namespace)
+        used = await keys(client, namespace)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        load_pair(context, certificate, key)
+        load_pair(context, used.certificate, used.key)
         webhook = _Webhook(client, namespace)
         runner = web.AppRunner(webhook.app(), access_log=None)
         async with asyncio.TaskGroup() as group:
@@ -58,7 +55,7 @@ async def run(
             await runner.setup()
             try:
                 await web.TCPSite(runner, host, port, ssl_context=context).start()
-                group.create_task(keep_trusted(client, certificate))
+                group.create_task(keep(client, namespace, context, used))
                 ready(f"ready https://{host}:{runner.addresses[0][1]}{PATH}")
                 await asyncio.Event().wait()
             finally:

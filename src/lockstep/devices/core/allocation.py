@@ -91,10 +91,12 @@ def corrections(
         containers = held.get((meta.namespace, meta.name))
         if not containers or pod.status.phase in OVER:
             continue
-        ids = [one for name in _order(pod) for one in containers.get(name, ())]
-        if not ids or any(one not in indices for one in ids):
+        # Kubelet tells the cards of a container in an order that changes from call to call.
+        given = [[indices.get(one, -1) for one in containers.get(name, ())] for name in _order(pod)]
+        ids = [index for those in given for index in sorted(those)]
+        if not ids or -1 in ids:
             continue
-        now = ",".join(str(indices[one]) for one in ids)
+        now = ",".join(map(str, ids))
         was = meta.annotations.get(kind.annotation, "")
         if was != now:
             found.append(Correction(meta.namespace, meta.name, was, now))

@@ -88,4 +88,5 @@ def _edits(request: str, cards: Sequence[Card], exists: Callable[[str], bool]) -
 
 
 def _name(uid: str, request: str) -> str:
-    return f"{uid}-{request.replace('/', '-')}"
+    # Before version 0.5.0 no name begins with a digit, as most UIDs do.
+    return f"claim-{uid}-{request.replace('/', '-')}"

@@ -86,7 +86,7 @@ def _lines(about: Field, one: Shown, labels: _Series) -> Iterator[str]:
 
 
 def _split(about: Field, value: float, one: Shown) -> list[float]:
-    """Return each holder's part of a reading; what nobody's process explains is the rest."""
+    """Return each holder's part of a reading; what no holder's process explains is the rest."""
     uses = [one.uses.get(holder, Use()) for holder in one.holders]
     if about.divisible == "memory":
         total = sum(use.memory for use in uses)

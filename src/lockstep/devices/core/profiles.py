@@ -9,7 +9,6 @@ from typing import Final, Literal
 Kind = Literal["cpu", "nvidia", "amd", "npu"]
 PROFILE_LABEL: Final = "lockstep.dev/profile"
 RDMA_LABEL: Final = "lockstep.dev/rdma"
-AGENT_LABEL: Final = "lockstep.dev/agent"
 
 _PCI: Final[Mapping[str, Kind]] = {"10de": "nvidia", "1002": "amd", "19e5": "npu", "1da3": "npu"}
 _RESOURCES: Final[tuple[tuple[str, Kind], ...]] = (
@@ -44,17 +43,11 @@ class Profile:
     missing: tuple[str, ...] = ()
 
     @property
-    def agent(self) -> bool:
-        """Return whether the node agent has something to do there."""
-        return self.kind != "cpu" or self.rdma
-
-    @property
     def labels(self) -> dict[str, str | None]:
         """Return the labels that say so; None takes one off."""
         return {
             PROFILE_LABEL: self.kind,
             RDMA_LABEL: "true" if self.rdma else None,
-            AGENT_LABEL: "true" if self.agent else None,
         }
 
 

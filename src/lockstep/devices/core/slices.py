@@ -23,7 +23,7 @@ _NO_VALUE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def device_name(card: Card) -> str:
-    """Return what a card is called in slices: by its identity, whatever its index is."""
+    """Return what a card is called in slices: by its identity, for indices change."""
     return _ODD.sub("-", (card.uuid or card.pci or f"gpu-{card.index}").lower())[:63].strip("-")
 
 

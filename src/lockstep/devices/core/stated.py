@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -152,8 +152,3 @@ def _versions(prefix: str, version: str) -> dict[str, str]:
     named = dict(zip(("major", "minor", "revision"), parts, strict=False))
     found = {f"{prefix}.{name}": part for name, part in named.items()}
     return found | ({f"{prefix}.full": version} if version else {})
-
-
-def by_uuid(cards: Iterable[Card]) -> dict[str, Card]:
-    """Return the cards by their identity."""
-    return {card.uuid: card for card in cards if card.uuid}

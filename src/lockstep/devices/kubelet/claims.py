@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grpc
 
@@ -19,9 +19,9 @@ from lockstep.api.claims import DRIVER, RESOURCE_CLAIMS, AllocatedDevice
 from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card
 from lockstep.devices.core.slices import by_name
+from lockstep.devices.kubelet.driver_sockets import DriverSockets, unary
 from lockstep.devices.kubelet.files import replace_file
 from lockstep.devices.kubelet.wire import dra_pb2 as wire
-from lockstep.devices.kubelet.wire import pluginregistration_pb2 as registration
 from lockstep.devices.watching import Watch
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 
 SERVICE: Final = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 VERSION: Final = "v1.DRAPlugin"
-REGISTRATION: Final = "pluginregistration.Registration"
-LOOK_EVERY: Final = 1.0
 CDI: Final = Path("/var/run/cdi")
 """Where container runtimes look for specifications that come and go."""
 
@@ -86,57 +84,27 @@ class Claims:
         self._client, self._node, self._watch = client, node, watch
         self._holders, self._cdi = holders, cdi_directory
         self.prepared = Prepared(kubelet)
-        self._socket = self.prepared.place / "dra.sock"
-        self._registry = kubelet / "plugins_registry" / f"{DRIVER}-reg.sock"
         self._one = asyncio.Lock()
-        self.registered = asyncio.Event()
+        self.sockets = DriverSockets(
+            kubelet,
+            DRIVER,
+            sort="DRAPlugin",
+            versions=[VERSION],
+            services={SERVICE: self._driver()},
+            socket="dra.sock",
+        )
 
     async def run(self) -> None:
         """Serve until cancelled; kubelet finds the sockets by itself, also after a restart."""
-        servers: list[grpc.aio.Server] = []
-        try:
-            while True:
-                # What a killed agent left are files without anything behind them.
-                if not (servers and self._socket.exists() and self._registry.exists()):
-                    await _stop(servers)
-                    servers = [
-                        await _serve(self._socket, SERVICE, self._driver()),
-                        await _serve(self._registry, REGISTRATION, self._registration()),
-                    ]
-                await asyncio.sleep(LOOK_EVERY)
-        finally:
-            await _stop(servers)
+        await self.sockets.run()
 
     def _driver(self) -> dict[str, grpc.RpcMethodHandler]:
         return {
-            "NodePrepareResources": _unary(self._prepare, wire.NodePrepareResourcesRequest),
-            "NodeUnprepareResources": _unary(self._unprepare, wire.NodeUnprepareResourcesRequest),
-        }
-
-    def _registration(self) -> dict[str, grpc.RpcMethodHandler]:
-        return {
-            "GetInfo": _unary(self._info, registration.InfoRequest),
-            "NotifyRegistrationStatus": _unary(self._notified, registration.RegistrationStatus),
+            "NodePrepareResources": unary(self._prepare, wire.NodePrepareResourcesRequest),
+            "NodeUnprepareResources": unary(self._unprepare, wire.NodeUnprepareResourcesRequest),
         }
 
     # --- what kubelet calls ---
-
-    async def _info(self, _: registration.InfoRequest, __: object) -> registration.PluginInfo:
-        return registration.PluginInfo(
-            type="DRAPlugin",
-            name=DRIVER,
-            endpoint=str(self._socket),
-            supported_versions=[VERSION],
-        )
-
-    async def _notified(
-        self, status: registration.RegistrationStatus, _: object
-    ) -> registration.RegistrationStatusResponse:
-        if status.plugin_registered:
-            self.registered.set()
-        else:
-            log.warning("kubelet does not take the driver %s: %s", DRIVER, status.error)
-        return registration.RegistrationStatusResponse()
 
     async def _prepare(
         self, request: wire.NodePrepareResourcesRequest, _: object
@@ -219,30 +187,3 @@ class Claims:
                 raise Refused(f"device {name} is held by pod {pod}")
             if (other := claimed.get(card.uuid, claim)) != claim:
                 raise Refused(f"device {name} is held by ResourceClaim {other}")
-
-
-async def _serve(
-    socket: Path, service: str, methods: dict[str, grpc.RpcMethodHandler]
-) -> grpc.aio.Server:
-    _make_room(socket)
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
-    server.add_insecure_port(f"unix:{socket}")
-    await server.start()
-    return server
-
-
-def _make_room(socket: Path) -> None:
-    socket.parent.mkdir(parents=True, exist_ok=True)
-    socket.unlink(missing_ok=True)
-
-
-async def _stop(servers: list[grpc.aio.Server]) -> None:
-    for server in servers:
-        await server.stop(0)
-
-
-def _unary(function: Any, request: Any) -> grpc.RpcMethodHandler:
-    return grpc.unary_unary_rpc_method_handler(
-        function, request.FromString, lambda answer: answer.SerializeToString()
-    )

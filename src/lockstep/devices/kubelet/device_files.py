@@ -1,4 +1,4 @@
-"""Hands out device files that a ConfigMap names: FPGAs, TPUs, whatever is below ``/dev``."""
+"""Hands out device files that a ConfigMap names: FPGAs, TPUs, any file below ``/dev``."""
 
 from __future__ import annotations
 

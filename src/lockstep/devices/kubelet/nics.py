@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from lockstep.api import names
 from lockstep.api.core import CONFIG_MAPS, PODS, ConfigMap, Pod
 from lockstep.compat import nic_plugins
@@ -23,7 +25,7 @@ from lockstep.devices.kubelet.plugins import Plugins, serve
 from lockstep.devices.network.candidates import seen
 from lockstep.devices.network.core.offers import OWN, Offers, offers, place, places, variables
 from lockstep.devices.network.tree import Tree
-from lockstep.devices.watching import Watch
+from lockstep.devices.watching import FENCED, Watch
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
@@ -43,8 +45,10 @@ CHECK_EVERY: Final = 10.0
 class Nics:
     """The NICs of this machine as plugins offer them; the links are looked at every few seconds."""
 
-    def __init__(self, tree: Callable[[], Tree] = Tree) -> None:
-        self._tree = tree
+    def __init__(
+        self, tree: Callable[[], Tree] = Tree, fenced: Callable[[], Collection[str]] = frozenset
+    ) -> None:
+        self._tree, self._fenced = tree, fenced
         self._resources: tuple[NicResource, ...] = ()
         self._listeners: list[Callable[[], None]] = []
         self._told: list[str] = []
@@ -53,7 +57,15 @@ class Nics:
     @property
     def inventory(self) -> Inventory:
         """Return the devices of all resources."""
-        return Inventory(cards=self.offers.cards)
+        fenced = self._fenced()
+        return Inventory(
+            cards=[
+                replace(one, trouble=one.trouble or FENCED)
+                if one.resource == OWN.name and f"nic/{one.index}" in fenced
+                else one
+                for one in self.offers.cards
+            ]
+        )
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call *listener* whenever the devices are others."""
@@ -79,8 +91,12 @@ class Nics:
             for one in found.problems:
                 log.warning("%s", one)
         if found.cards != before.cards or found.aside != before.aside:
-            for listener in self._listeners:
-                listener()
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell all listeners to look again."""
+        for listener in self._listeners:
+            listener()
 
 
 class NicPart:
@@ -97,7 +113,7 @@ class NicPart:
     ) -> None:
         self._client, self._node, self._watch = client, node, watch
         self._pods, self._kubelet = pods, kubelet
-        self._nics = Nics()
+        self._nics = Nics(fenced=lambda: watch.fenced)
         self._stated: dict[str, list[NicResource]] = {}
         self._plugins: Plugins[NicResource] = Plugins(self._serve)
         self._due = asyncio.Event()
@@ -109,6 +125,7 @@ class NicPart:
             for name in CONFIGS
         ]
         self._nics.subscribe(self._due.set)
+        watch.subscribe(self._nics.tell)
 
     async def run(self) -> None:
         """Hand out until cancelled."""

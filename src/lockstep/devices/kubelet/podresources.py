@@ -21,23 +21,6 @@ def socket(kubelet: Path) -> Path:
     return kubelet / "pod-resources/kubelet.sock"
 
 
-async def usable(kubelet: Path, resource: str) -> set[str]:
-    """Return the sound devices of *resource* that kubelet knows, given out or not.
-
-    Raises:
-        grpc.aio.AioRpcError: when kubelet does not answer.
-    """
-    async with grpc.aio.insecure_channel(f"unix:{socket(kubelet)}") as channel:
-        asked = channel.unary_unary(
-            "/v1.PodResourcesLister/GetAllocatableResources",
-            request_serializer=wire.AllocatableResourcesRequest.SerializeToString,
-            response_deserializer=wire.AllocatableResourcesResponse.FromString,
-        )
-        answer = await asked(wire.AllocatableResourcesRequest(), timeout=TIMEOUT)
-    offered = [one for one in answer.devices if one.resource_name == resource]
-    return {identity for one in offered for identity in one.device_ids}
-
-
 async def held(kubelet: Path, resource: str) -> Held:
     """Return the devices of *resource* that each container holds.
 

@@ -27,9 +27,10 @@ from lockstep.devices.kubelet import podresources
 from lockstep.devices.kubelet.places import LIBRARIES, PLACE
 from lockstep.devices.kubelet.plugin import Denied, Devices, Plugin, device, grant
 from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
-from lockstep.devices.sharing import front
+from lockstep.devices.sharing import front, region
 from lockstep.devices.sharing.core.asks import MIB, Ask, BadAsk
 from lockstep.devices.sharing.core.asks import asked as share_asked
+from lockstep.devices.sharing.core.gaps import NOT_HELD
 from lockstep.devices.sharing.shelf import Grant, Shelf
 from lockstep.kube.events import Recorder
 
@@ -38,10 +39,9 @@ log = logging.getLogger(__name__)
 PATIENCE: Final = 10.0
 """Seconds that kubelet is let wait for a pod that it knows and the agent does not yet."""
 _LOOK: Final = 0.1
-NOT_HELD: Final = "ShareNotHeld"
 _REMEDY: Final = (
     f"container {{}} asks for a share of a GPU without {names.GPU_CARDS}: kubelet gives it no "
-    f"card; add {names.GPU_CARDS}: 1, or have the cluster add it (lockstep manifests admission)"
+    f"card; add {names.GPU_CARDS}: 1, or let the webhook add it (`lockstep cluster install`)"
 )
 
 
@@ -127,10 +127,14 @@ class SharePlugin(Plugin):
             pod = pods.get(one.uid)
             if pod is None or pod.status.phase in OVER:
                 self.shelf.drop(one.uid)
-                continue
+
+        def of_holder(one: Grant) -> Grant | None:
             true = slots.true_holder(one.places, held)
-            if true is not None and true != (one.namespace, one.pod, one.container):
-                self._move(one, by_name.get(true[:2]), true[2])
+            if true is None or true == (one.namespace, one.pod, one.container):
+                return None
+            return _moved(one, by_name.get(true[:2]), true[2])
+
+        self.shelf.settle(of_holder)
         for pod, container in slots.unasked(pods.values()):
             if (key := (pod.metadata.uid, container)) not in self._warned:
                 self._warned.add(key)
@@ -184,47 +188,50 @@ class SharePlugin(Plugin):
                 places=ids,
             )
         )
-        share.chmod(0o666)  # as which user the container runs is not known; no other sees the file
+        # As which user the container runs is not known; no other sees the files.
+        own = [path for path in region.files(share) if path != share]
+        for path in own:
+            path.chmod(0o666)
         seen = {
-            "front": found.directory,
-            "share": share,
-            "bell": self.shelf.bell,
-            front.CUDA: found.cuda,
-            **({front.NVML: found.nvml} if found.nvml else {}),
+            PLACE / "front": found.directory,
+            **{front.inside(PLACE, path): path for path in region.files(share)},
+            PLACE / front.CUDA: found.cuda,
+            **({PLACE / front.NVML: found.nvml} if found.nvml else {}),
         }
-        for name, path in seen.items():
-            own = name in ("share", "bell")
+        for inside, path in seen.items():
             answer.mounts.append(
-                wire.Mount(container_path=str(PLACE / name), host_path=str(path), read_only=not own)
+                wire.Mount(
+                    container_path=str(inside), host_path=str(path), read_only=path not in own
+                )
             )
         nvml = PLACE / front.NVML if found.nvml else None
-        told = front.told(PLACE / "share", PLACE / "bell", PLACE / front.CUDA, nvml)
+        told = front.told(front.inside(PLACE, share), PLACE / front.CUDA, nvml)
         answer.envs.update({**told, "LD_LIBRARY_PATH": LIBRARIES, **_dialect(of, ask, cards)})
 
-    def _move(self, one: Grant, pod: Pod | None, container: str) -> None:
-        """Make a share another container's: kubelet gave it the places."""
-        spec = next((c for c in pod.spec.containers if c.name == container), None) if pod else None
-        if pod is None or spec is None:
-            return
-        try:
-            ask = share_asked(spec.resources, pod.metadata.annotations)
-        except BadAsk:
-            ask = None
-        if ask is None:
-            return
-        fresh = msgspec.structs.replace(
-            one,
-            namespace=pod.metadata.namespace,
-            pod=pod.metadata.name,
-            container=container,
-            uid=pod.metadata.uid,
-            memory=ask.memory,
-            compute=ask.compute,
-            policy=ask.policy,
-            offline=ask.offline,
-        )
-        log.warning("%s/%s has the share that was made for %s", fresh.pod, container, one.pod)
-        self.shelf.hand_over(one, fresh)
+
+def _moved(one: Grant, pod: Pod | None, container: str) -> Grant | None:
+    """Return a share as that of another container: kubelet gave it the places."""
+    spec = next((c for c in pod.spec.containers if c.name == container), None) if pod else None
+    if pod is None or spec is None:
+        return None
+    try:
+        ask = share_asked(spec.resources, pod.metadata.annotations)
+    except BadAsk:
+        ask = None
+    if ask is None:
+        return None
+    log.warning("%s/%s has the share that was made for %s", pod.metadata.name, container, one.pod)
+    return msgspec.structs.replace(
+        one,
+        namespace=pod.metadata.namespace,
+        pod=pod.metadata.name,
+        container=container,
+        uid=pod.metadata.uid,
+        memory=ask.memory,
+        compute=ask.compute,
+        policy=ask.policy,
+        offline=ask.offline,
+    )
 
 
 async def _patiently(look: Callable[[], Found | None]) -> Found | None:

@@ -18,17 +18,30 @@ _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ALIEN = ("bridge", "tun_flags", "wireless")
 """Files of netdevs that are no NICs."""
 PORT = "ports/1"
+_NETWORK = 0x02
+"""The PCI base class of network controllers."""
 
 
 def nics(tree: Tree) -> list[Nic]:
-    """Return the machine's NICs: RDMA devices first, then the netdevs that belong to none."""
+    """Return the machine's NICs: RDMA devices, then other netdevs, then cards without a driver."""
     addresses = _addresses(tree)
     found = [_rdma(tree, name, addresses) for name in tree.names(HCAS)]
     taken = {nic.netdev for nic in found}
     for name in tree.names(NET):
         if name not in taken and _is_nic(tree, name):
             found.append(_ethernet(tree, name, addresses.get(name, [])))
-    return found
+    known = {nic.pci for nic in found}
+    return [*found, *(one for one in _bare(tree) if one.pci not in known)]
+
+
+def _bare(tree: Tree) -> Iterator[Nic]:
+    """Yield the PCI functions that are network controllers; one without a driver has no netdev."""
+    for one in sysfs.functions(tree.root):
+        if one.class_ >> 8 == _NETWORK:
+            place = f"sys/bus/pci/devices/{one.address}"
+            kind: Kind = "vf" if one.virtual else "pf"
+            driver = _driver(tree, place)
+            yield Nic(kind=kind, state="down", **_hangs(tree, one.address), driver=driver)
 
 
 def default_routes(tree: Tree) -> set[str]:
@@ -39,7 +52,9 @@ def default_routes(tree: Tree) -> set[str]:
 
 def _is_nic(tree: Tree, name: str) -> bool:
     place = f"{NET}/{name}"
-    if tree.text(f"{place}/type") != "1":
+    kind = tree.text(f"{place}/type")
+    # Recordings of other tools leave the type out; what has a PCI function is a NIC all the same.
+    if kind != "1" and (kind or not _pci(tree, f"{place}/device")):
         return False
     return not any(tree.path(f"{place}/{one}").exists() for one in _ALIEN)
 

@@ -11,7 +11,6 @@ import json
 import os
 import socket
 import struct
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,30 +201,6 @@ def announce(netdev: str, address: str) -> None:
             packets.send(_request(mac, own, own))
     except OSError:
         return
-
-
-def answers(netdev: str, source: str, target: str, patience: float = 1.0) -> bool:
-    """Tell whether *target* answers ARP on a netdev.
-
-    Raises:
-        OSError: when the netdev cannot be used.
-    """
-    own, wanted = socket.inet_aton(source), socket.inet_aton(target)
-    with _packets(netdev) as packets:
-        mac = packets.getsockname()[4]
-        end = time.monotonic() + patience
-        packets.send(_request(mac, own, wanted))
-        while (left := end - time.monotonic()) > 0:
-            packets.settimeout(left)
-            try:
-                frame = packets.recv(1 << 11)
-            except TimeoutError:
-                return False
-            if len(frame) >= _FRAME.size:
-                said = _FRAME.unpack_from(frame)
-                if said[2] == ARP and said[7] == 2 and said[9] == wanted:
-                    return True
-    return False
 
 
 def _packets(netdev: str) -> socket.socket:

@@ -24,6 +24,7 @@ from lockstep.devices.network.tree import Tree
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.informer import Informer
+from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
@@ -99,8 +100,8 @@ class NetworkPart:
     async def _answer(self, check: NetworkCheck, answer: NodeAnswer) -> None:
         # Each node writes under its own key, so that no two writes meet.
         whole: Any = {"measured": [], "problem": "", **to_builtins(answer)}
-        body = {"status": {"nodes": {self._node: whole}}}
-        await self._client.patch(NETWORK_CHECKS, check.metadata.name, body, subresource="status")
+        status = {"nodes": {self._node: whole}}
+        await patch_status(self._client, NETWORK_CHECKS, check.metadata, status)
 
     async def _measure(
         self, check: NetworkCheck, terms: probe.Terms, listeners: dict[str, probe.Listener]

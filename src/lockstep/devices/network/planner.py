@@ -17,11 +17,11 @@ from lockstep.api.topology import TOPOLOGIES, Topology
 from lockstep.devices.core.holders import asked
 from lockstep.devices.network import planning
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 log = logging.getLogger(__name__)
 

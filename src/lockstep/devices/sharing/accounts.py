@@ -9,9 +9,7 @@ from dataclasses import replace
 from lockstep.api.device_usage import ShareUsage
 from lockstep.devices.core.model import Card
 from lockstep.devices.sharing.core.asks import MIB
-from lockstep.devices.sharing.core.exposition import Use
-
-Key = tuple[str, str, str, str]
+from lockstep.devices.sharing.core.exposition import Key, Use
 
 
 class Accounts:
@@ -33,9 +31,9 @@ class Accounts:
         before, self._before, self._at = self._before, {}, now
         recent, found = {}, []
         for one in uses:
-            last = before.get(key(one), one)
-            self._before[key(one)] = one
-            used = recent[key(one)] = _hundredths(one.busy - last.busy, passed)
+            last = before.get(one.key, one)
+            self._before[one.key] = one
+            used = recent[one.key] = _hundredths(one.busy - last.busy, passed)
             if one.uuid in indices:
                 held_back = _hundredths(one.throttled - last.throttled, passed)
                 found.append(_stated(one, indices[one.uuid], used, held_back))
@@ -44,12 +42,7 @@ class Accounts:
 
     def with_recent(self, uses: Iterable[Use]) -> list[Use]:
         """Return *uses* with what each used lately."""
-        return [replace(one, recent=self.recent.get(key(one), 0)) for one in uses]
-
-
-def key(one: Use) -> Key:
-    """Return what tells the share of a card from all others of the node."""
-    return one.namespace, one.pod, one.container, one.uuid
+        return [replace(one, recent=self.recent.get(one.key, 0)) for one in uses]
 
 
 def metered(uses: Iterable[Use]) -> dict[str, int]:

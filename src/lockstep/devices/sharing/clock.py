@@ -1,16 +1,18 @@
-"""The clock that leases are in, and waiting on words that processes share (Linux futexes)."""
+"""The clock that leases are in, bells, and words that processes share (Linux futexes)."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import platform
+import select
 import time
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}
-_WAIT_UNTIL: Final = 9
 _WAKE: Final = 1
-_ANY: Final = 0xFFFFFFFF
 SECOND: Final = 1_000_000_000
 
 
@@ -20,15 +22,17 @@ class Clock(Protocol):
     def now(self) -> int:
         """Return the time."""
 
-    def wait(self, word: ctypes.c_uint32, expected: int, until: int, number: int) -> None:
-        """Return when *word* is not *expected* or was woken, or at the time *until*."""
+    def heard(self) -> int:
+        """Return what tells a bell that rings from now on."""
+
+    def wait(self, bells: Iterable[int], heard: int, until: int) -> None:
+        """Return when a bell rang since it was *heard*, or at the time *until*."""
+
+    def ring(self) -> None:
+        """End a wait of this process."""
 
     def wake(self, word: ctypes.c_uint32, number: int) -> None:
         """Wake those that wait on *word*."""
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 
 
 class MonotonicClock:
@@ -37,26 +41,30 @@ class MonotonicClock:
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._number = _FUTEX.get(platform.machine())
+        self._own = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def now(self) -> int:
         """Return the time since the boot."""
         return time.monotonic_ns()
 
-    def wait(self, word: ctypes.c_uint32, expected: int, until: int, number: int) -> None:
-        """Return when *word* is not *expected* or was woken, or at the time *until*."""
-        if self._number is None:
-            time.sleep(max(0.0, (until - self.now()) / SECOND))
-            return
-        end = _Timespec(*divmod(until, SECOND))
-        self._libc.syscall(
-            self._number,
-            ctypes.byref(word),
-            _WAIT_UNTIL,
-            ctypes.c_uint32(expected),
-            ctypes.byref(end),
-            None,
-            ctypes.c_uint32(_ANY),
-        )
+    def heard(self) -> int:
+        """Return nothing that matters: bells ring until they are drained."""
+        return 0
+
+    def wait(self, bells: Iterable[int], heard: int, until: int) -> None:
+        """Return when one of *bells* rang, or at the time *until*."""
+        poll = select.poll()
+        for one in (self._own, *bells):
+            poll.register(one, select.POLLIN)
+        left = until - self.now()
+        if left > 0:
+            poll.poll(left / 1e6)
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._own)
+
+    def ring(self) -> None:
+        """End a wait of this process."""
+        os.eventfd_write(self._own, 1)
 
     def wake(self, word: ctypes.c_uint32, number: int) -> None:
         """Wake those that wait on *word*."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import mmap
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,19 +12,24 @@ from typing import Final
 from lockstep.devices.sharing.clock import SECOND, Clock, MonotonicClock
 from lockstep.devices.sharing.core.exposition import Use
 from lockstep.devices.sharing.core.leases import MOST_OWED, PERIOD, Tenant, Wheel, Window, plan
-from lockstep.devices.sharing.region import OPEN, PAUSED, Region
+from lockstep.devices.sharing.layout import OPEN, PAUSED, AccountHead
+from lockstep.devices.sharing.region import Region
 from lockstep.devices.sharing.shelf import Grant, Shelf
 
 log = logging.getLogger(__name__)
 
 HOLDS: Final = 2 * SECOND
-"""How long a lease holds that nobody renews."""
+"""How long a lease holds that is not renewed."""
 AHEAD: Final = 2_000_000
 """How long before a turn begins its leases are published."""
 IDLE: Final = SECOND // 2
 """Time between two looks while no share wants its cards."""
 SCAN: Final = SECOND // 4
 """Time between two looks for shares that came or went."""
+RINGS: Final = 20
+"""How often a share's bell is heard between two looks for shares; programs ring when they begin."""
+_MOST: Final = 1 << 62
+"""Counters from here on were not counted."""
 
 
 @dataclass
@@ -41,18 +44,29 @@ class Held:
     beside: list[int] = field(default_factory=list)
     """Bytes of each card that its processes hold beside what they allocated."""
 
+    looked: tuple[list[int], int] = ([], 0)
+    """The same at the last look, which need not have led to a plan."""
+    rung: int = 0
+    """How often its bell was heard since the last scan."""
+
     @property
     def cards(self) -> int:
         """Return how many cards it has, by what was granted and by what its file has room for."""
         return min(len(self.grant.cards), int(self.region.cards))
 
-    def launches(self) -> int:
-        """Return how often its processes say they gave a card work."""
-        return sum(self.region.record.card[i].launches for i in range(self.cards))
+    def told(self) -> AccountHead:
+        """Return what its processes say, as it is now."""
+        return self.region.account()
 
-    def busy(self) -> list[int]:
-        """Return the time of each card that its processes say they used."""
-        return [self.region.record.card[i].busy for i in range(self.cards)]
+
+def _launches(held: Held, said: AccountHead) -> int:
+    """Return how often its processes say they gave a card work."""
+    return sum(said.card[i].launches for i in range(held.cards))
+
+
+def _busy(held: Held, said: AccountHead) -> list[int]:
+    """Return the time of each card that its processes say they used."""
+    return [min(said.card[i].busy, _MOST) for i in range(held.cards)]
 
 
 class Granter:
@@ -64,27 +78,29 @@ class Granter:
         self._wheel = Wheel()
         self._planned = self._start = self._scanned = 0
         self._lock = threading.Lock()
-        bell = self.shelf.bell
-        self._bell_number = bell.stat().st_ino
-        with bell.open("r+b") as file:
-            self._bell = ctypes.c_uint32.from_buffer(mmap.mmap(file.fileno(), 0))
 
     def run_until(self, over: Callable[[], bool]) -> None:
         """Grant until it is *over*; a fault is told, and ends no lease."""
         while not over():
-            heard = self._bell.value
+            heard = self.clock.heard()
             try:
+                self._hear()
                 until = self.turn(self.clock.now())
+                bells = [one.region.bell for one in self.shares() if one.rung < RINGS]
             except Exception:
                 log.exception("leases could not be granted; again in a second")
-                until = self.clock.now() + SECOND
-            if self._bell.value == heard:
-                self.clock.wait(self._bell, heard, until, self._bell_number)
+                bells, until = [], self.clock.now() + SECOND
+            if not over():
+                self.clock.wait(bells, heard, until)
 
     def ring(self) -> None:
         """Look at once."""
-        self._bell.value = (self._bell.value + 1) & 0xFFFFFFFF
-        self.clock.wake(self._bell, self._bell_number)
+        self.clock.ring()
+
+    def _hear(self) -> None:
+        """Drain the bells. One that rings all the time is not waited for until the next scan."""
+        for one in self.shares():
+            one.rung += one.region.drain()
 
     def turn(self, now: int) -> int:
         """Look at all shares, publish their leases; return when to look again."""
@@ -104,8 +120,8 @@ class Granter:
             self._planned = now
             self._start = self._next_start(now)
             for held in self.held.values():
-                held.seen, held.launched = held.busy(), held.launches()
-                self._publish(held, windows[held.grant.key], now)
+                held.seen, held.launched = held.looked
+                self._publish(held, windows[held.grant.key], now, held.grant.key in wanted)
             pause = self.period if wanted else IDLE
             return self._start + pause - AHEAD
 
@@ -134,25 +150,25 @@ class Granter:
                 if known is not None and same:
                     self._regrant(known, grant)
                 else:
-                    self.held[key] = Held(grant, Region(path, elsewhere=bool(grant.places)))
+                    self.held[key] = Held(grant, Region(path))
             except OSError as error:
                 log.debug("share %s: %s", key, error)
 
     def _regrant(self, held: Held, grant: Grant) -> None:
         """Write what is granted again: it may have changed, here or in the container's hands."""
-        held.grant = grant
+        held.grant, held.rung = grant, 0
         held.region.limit(grant.parts)
+        held.region.mend()
 
     def _look(self, held: Held, now: int) -> Tenant:
-        grant, record = held.grant, held.region.record
-        cards = [record.card[i] for i in range(held.cards)]
-        busy = held.busy()
+        grant, said = held.grant, held.told()
+        busy = _busy(held, said)
         before = held.seen or busy
-        # Less than before where a cost turned out to be smaller than was charged.
         used = max((new - old for new, old in zip(busy, before, strict=False)), default=0)
-        used = max(-MOST_OWED, min(MOST_OWED, used))
-        launched = held.launches() != held.launched
-        wants = used != 0 or launched or any(card.waiting or card.tail > now for card in cards)
+        used = max(0, min(MOST_OWED, used))
+        held.looked = busy, _launches(held, said)
+        launched = held.looked[1] != held.launched
+        wants = used != 0 or launched or held.region.wants()
         return Tenant(
             key=grant.key,
             cards=tuple(grant.cards),
@@ -163,7 +179,7 @@ class Granter:
             used=used,
         )
 
-    def _publish(self, held: Held, window: Window, now: int) -> None:
+    def _publish(self, held: Held, window: Window, now: int, wants: bool) -> None:
         flags = (OPEN if window.open else 0) | (0 if window.open or window.length else PAUSED)
         lease = {
             "start": self._start,
@@ -176,17 +192,14 @@ class Granter:
         for card in range(held.cards):
             beside = held.beside[card] if card < len(held.beside) else 0
             held.region.write(card, {**lease, "beside": beside})
-        record = held.region.record
-        if any(record.card[i].waiting for i in range(held.region.cards)):
-            word = held.region.wake_word()
-            word.value = (word.value + 1) & 0xFFFFFFFF
-            self.clock.wake(word, held.region.inode)
+        if wants:
+            self.clock.wake(held.region.word(), held.region.inode)
 
 
 def _uses(held: Held) -> Iterable[Use]:
-    record, grant = held.region.record, held.grant
+    said, grant = held.told(), held.grant
     for number, uuid in enumerate(grant.cards[: held.cards]):
-        card = record.card[number]
+        card = said.card[number]
         yield Use(
             namespace=grant.namespace,
             pod=grant.pod,
@@ -200,6 +213,9 @@ def _uses(held: Held) -> Iterable[Use]:
             busy=card.busy,
             throttled=card.throttled,
             refused=card.refused,
-            unknown=record.unknown,
-            fallback=record.fallback,
+            unknown=said.unknown,
+            fallback=said.fallback,
+            unheld=card.unheld,
+            passed=card.passed,
+            stranger=said.stranger.decode("ascii", "replace"),
         )

@@ -1,4 +1,4 @@
-"""Where the shares of a node lie: ``DIR/bell``, and by pod and container a file and what it is.
+"""Where the shares of a node lie: by pod and container their files, and what they are.
 
 The process that starts containers makes them; the node's agent grants by them.
 """
@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from lockstep.devices.sharing import region
 from lockstep.devices.sharing.core.leases import Policy
 from lockstep.devices.sharing.region import Part
-
-BELL: Final = "bell"
-_PAGE: Final = 4096
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,18 +53,8 @@ class Shelf:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    @property
-    def bell(self) -> Path:
-        """Return the file on which the agent waits; it is made where it is missing."""
-        path = self.root / BELL
-        if not path.exists():
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
-            path.write_bytes(bytes(_PAGE))
-            path.chmod(0o666)
-        return path
-
     def path(self, uid: str, container: str) -> Path:
-        """Return the file of a share."""
+        """Return the file of what a share was granted; its account and its bell are beside it."""
         return self.root / uid / f"{container}.share"
 
     def put(self, grant: Grant, owner: int | None = None) -> Path:
@@ -101,7 +87,7 @@ class Shelf:
         Raises:
             OSError: when its file cannot be written.
         """
-        file = region.Region(self.path(old.uid, old.container), elsewhere=bool(old.places))
+        file = region.Region(self.path(old.uid, old.container))
         beyond = _used(file, new)
         if beyond:
             return beyond
@@ -114,6 +100,15 @@ class Shelf:
             file.limit(old.parts)
         return beyond
 
+    def settle(self, true: Callable[[Grant], Grant | None]) -> None:
+        """Hand each share to the container that *true* names; None leaves it where it is."""
+        for listed, _ in list(self.grants()):
+            # One that changed hands in this loop has other places now.
+            one = self.grant(listed.uid, listed.container)
+            after = true(one) if one is not None else None
+            if one is not None and after is not None:
+                self.hand_over(one, after)
+
     def hand_over(self, before: Grant, after: Grant) -> None:
         """Make a share that was made for one container another's, its mapped file with it.
 
@@ -123,14 +118,16 @@ class Shelf:
         new.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
         if new.exists():
             other = self.grant(after.uid, after.container) or after
-            aside = new.with_suffix(".swap")
-            new.rename(aside)
-            old.rename(new)
-            aside.rename(old)
+            for kind in region.KINDS:
+                aside = new.with_suffix(f"{kind}.swap")
+                new.with_suffix(kind).rename(aside)
+                old.with_suffix(kind).rename(new.with_suffix(kind))
+                aside.rename(old.with_suffix(kind))
             moved = msgspec.structs.replace(before, places=other.places, cards=other.cards)
             self.note(moved)
         else:
-            old.rename(new)
+            for kind in region.KINDS:
+                old.with_suffix(kind).rename(new.with_suffix(kind))
             old.with_suffix(".json").unlink(missing_ok=True)
         self.note(after)
 
@@ -138,9 +135,17 @@ class Shelf:
         """Remove the shares of a pod."""
         shutil.rmtree(self.root / uid, ignore_errors=True)
 
+    def _abouts(self) -> list[Path]:
+        found: list[Path] = []
+        for home in self.root.glob("*"):
+            # It goes when its pod does, also between these two looks.
+            with contextlib.suppress(OSError):
+                found += home.glob("*.json")
+        return sorted(found)
+
     def grants(self) -> Iterator[tuple[Grant, Path]]:
         """Yield every share with its file; what cannot be read is left out."""
-        for about in sorted(self.root.glob("*/*.json")):
+        for about in self._abouts():
             with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
                 grant = msgspec.json.decode(about.read_bytes(), type=Grant)
                 yield grant, about.with_suffix(".share")

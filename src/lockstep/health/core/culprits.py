@@ -6,17 +6,28 @@ another group is no culprit: what is at the end of the chain is. No clock is com
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from lockstep.api.rank_evidence import RankSeen, Work
+from lockstep.health.core.circles import (
+    circle_of,
+    explains,
+    odd_among_its_like,
+    odd_exchanges,
+)
 from lockstep.health.core.group_waits import Blocked, Groups, Where, blocked_ranks, heard_of, read
 from lockstep.health.core.traces import ranges
 
 _UNEQUAL: Final = frozenset({"gather", "scatter", "barrier", "all_to_all", "alltoall_base"})
 
+_EXCHANGES: Final = frozenset({"all_to_all", "alltoall_base"})
+_LOOSE: Final = 1
+"""Ranks that seem to wait for nothing, above which some may wait in what gloo does not record."""
+_NODE: Final = 4
+"""Neighbouring ranks without a dump from which on a node's end is likelier than lost dumps."""
 _STANDS: Final = ("trace", "none", "stopped")
 """Answers of a rank whose program does not go on by itself."""
 
@@ -62,7 +73,7 @@ def _silent(seen: Mapping[int, RankSeen], everybody: frozenset[int]) -> Culprits
     lost = everybody - seen.keys()
     if lost:
         return Culprits(candidates=tuple(sorted(lost)), missing=f"dumps of ranks {ranges(lost)}")
-    return Culprits(missing="no rank waits in a collective: stacks of all ranks")
+    return Culprits(missing="stacks of all ranks, for none waits in a collective")
 
 
 def _mismatch(groups: Groups, waiting: int) -> Culprits | None:
@@ -88,7 +99,11 @@ def _comparable(op: str) -> bool:
 
 
 def _way(work: Work) -> tuple[str, str]:
-    return (work.op, work.shape if _comparable(work.op) else "")
+    """Return what all ranks of a collective have in common, as far as its kind lets them."""
+    if _comparable(work.op):
+        return (work.op, work.shape)
+    # Sizes differ where tokens are exchanged; their type does not.
+    return (work.op, work.shape.partition("][")[0] if work.op in _EXCHANGES else "")
 
 
 def _ends(
@@ -111,25 +126,123 @@ def _ends(
         # They have come where all have, and none goes on: it is one of these.
         held = {where: groups.waiting[where] for where in inside if where in groups.waiting}
         return _past(held, groups, heard, waits) or _inside(held, waits, "")
+    if nothing := _begun_nothing(groups, seen, heard):
+        return _at(nothing, "absent", min(groups.waiting, default=("", 0)), groups, waits)
     if known:
-        return _at(known, "absent", awaited[known[0]], groups, waits)
+        return _known(known, blocked, groups, seen, waits)
+    circle = _order(blocked, groups, seen, waits) if awaited else None
+    if circle is not None:
+        return circle
     if ends:
-        stood = tuple(r for r in ends if r in seen and seen[r].answers in _STANDS)
-        if stood and len(stood) < len(ends):
-            ends = list(stood)
-        stuck = _inside(groups.waiting, waits, "")
-        if stuck.how == "device":
-            return stuck
-        ends = _most_awaited(ends, blocked)
-        place = awaited[ends[0]]
-        if len(ends) == 1 or stood:
-            return _at(ends, "missing", place, groups, waits)
-        told = Culprits(candidates=tuple(ends), missing=f"dumps of ranks {ranges(ends)}")
-        return _replaced(told, place, groups, waits)
-    if awaited:
-        return _order(blocked, groups, seen, waits)
+        return _unheard(ends, blocked, groups, seen, waits)
     lost = everybody - heard
     return _inside(groups.waiting, waits, ranges(lost))
+
+
+def _begun_nothing(
+    groups: Groups, seen: Mapping[int, RankSeen], heard: frozenset[int]
+) -> tuple[int, ...]:
+    """Return the few ranks that have begun nothing at all, where the others have."""
+    begun = {
+        rank
+        for found in (*groups.enqueued.values(), *groups.exchanged.values())
+        for rank, n in found.items()
+        if n
+    }
+    few = tuple(sorted(r for r in heard - begun if not seen[r].inside and seen[r].groups))
+    return few if len(few) * 4 <= len(begun) else ()
+
+
+def _known(
+    known: tuple[int, ...],
+    blocked: Blocked,
+    groups: Groups,
+    seen: Mapping[int, RankSeen],
+    waits: set[int],
+) -> Culprits:
+    """Return the ranks that wait for nothing; the few that wait for most others called too much."""
+    outside = tuple(r for r in known if not seen[r].inside) or known
+    # A stack outside of any collective tells more than that none is recorded.
+    outside = tuple(r for r in outside if seen[r].at) or outside
+    if not any(
+        work.started is not None for found in groups.waiting.values() for work in found.values()
+    ):
+        outside = _most_inner(outside, blocked, groups)
+        if len(outside) > _LOOSE and not any(seen[r].at for r in known):
+            told = Culprits(candidates=outside, missing=f"stacks of ranks {ranges(outside)}")
+            return _replaced(told, min(blocked.absent, key=lambda one: one[1]), groups, waits)
+    places = {where: others for where, others in blocked.absent.items() if others & set(outside)}
+    where = min(places, key=lambda one: (-len(places[one]), one[1]))
+    there = tuple(sorted(groups.waiting.get(where, ())))
+    if there and len(there) < len(places[where]) and len(places) == 1 and waits <= {*there}:
+        return _at(there, "past", where, groups, waits)
+    return _at(outside, "absent", where, groups, waits)
+
+
+def _most_inner(known: tuple[int, ...], blocked: Blocked, groups: Groups) -> tuple[int, ...]:
+    """Return those of *known* that are awaited in small groups, not in wide ones alone.
+
+    Gloo records no sends and receives: a whole stage that waits in one seems to wait for nothing.
+    """
+    least = {
+        rank: min(
+            len(groups.of.get(group, ())) for (group, _), o in blocked.absent.items() if rank in o
+        )
+        for rank in known
+    }
+    widest = max(len(one) for one in groups.of.values())
+    return tuple(r for r in known if least[r] < widest) or known
+
+
+def _unheard(
+    ends: list[int],
+    blocked: Blocked,
+    groups: Groups,
+    seen: Mapping[int, RankSeen],
+    waits: set[int],
+) -> Culprits:
+    """Return who it is where only ranks without a dump are at the end of all waiting."""
+    stood = tuple(r for r in ends if r in seen and seen[r].answers in _STANDS)
+    # Who wrote a dump that cannot be read lived then.
+    ends = list(stood) or [r for r in ends if r not in seen] or ends
+    stuck = _inside(groups.waiting, waits, "")
+    if stuck.how == "device":
+        return stuck
+    place = next(where for where, others in blocked.absent.items() if ends[0] in others)
+    if odd := odd_exchanges(groups):
+        return _at(odd, "order", place, groups, waits)
+    most = _most_awaited(ends, blocked)
+    if len(most) == 1 or stood:
+        return _at(most, "missing", place, groups, waits)
+    if node := _neighbours(ends, blocked, _span(groups)):
+        return _at(node, "missing", place, groups, waits)
+    told = Culprits(candidates=tuple(ends), missing=f"dumps of ranks {ranges(ends)}")
+    return _replaced(told, place, groups, waits)
+
+
+def _span(groups: Groups) -> int:
+    """Return how many neighbouring ranks the widest group of neighbours has, except that of all."""
+    widths = {len(one) for one in groups.of.values() if one and max(one) - min(one) < len(one)}
+    return max(widths - {max(widths, default=1)}, default=1)
+
+
+def _neighbours(ends: list[int], blocked: Blocked, span: int) -> list[int]:
+    """Return the longest run of *ends* if some of it are awaited wherever ranks wait in vain.
+
+    A run that holds whole blocks of *span* ranks is that of nodes: its edges are lost dumps.
+    """
+    runs: list[list[int]] = [[]]
+    for rank in ends:
+        if runs[-1] and rank != runs[-1][-1] + 1:
+            runs.append([])
+        runs[-1].append(rank)
+    longest = max(runs, key=len)
+    whole = [r for r in longest if {*range(r - r % span, r - r % span + span)} <= {*longest}]
+    longest = whole
+    if len(longest) < (_NODE if span == 1 else span) or sum(len(run) >= _NODE for run in runs) > 1:
+        return []
+    awaited = [others for others in blocked.absent.values() if others & set(ends)]
+    return longest if all(others & set(longest) for others in awaited) else []
 
 
 def _most_awaited(ends: list[int], blocked: Blocked) -> list[int]:
@@ -157,13 +270,15 @@ def _op(where: Where, groups: Groups) -> str:
 
 def _order(
     blocked: Blocked, groups: Groups, seen: Mapping[int, RankSeen], waits: set[int]
-) -> Culprits:
-    """Return who is to blame where ranks wait for each other in a circle.
+) -> Culprits | None:
+    """Return who is to blame where ranks wait for each other in a circle; None where none do.
 
     One that does not answer has work under way from before it stood. Else the order is wrong, or
     one was left out, by the rank that alone explains all waiting.
     """
-    circle = _circle(blocked)
+    circle = circle_of(blocked)
+    if not circle:
+        return None
     stands = tuple(sorted(r for r in circle if r in seen and seen[r].answers in _STANDS))
     awaited = {
         rank: [where for where, others in blocked.absent.items() if rank in others]
@@ -172,7 +287,9 @@ def _order(
     place = min((where for found in awaited.values() for where in found), default=("", 0))
     if stands:
         return _at(stands, "absent", awaited[stands[0]][0], groups, waits)
-    alone = [rank for rank in sorted(circle) if _explains(rank, blocked)]
+    if odd := odd_exchanges(groups) or odd_among_its_like(circle, groups):
+        return _at(odd, "order", awaited.get(odd[0], [place])[0], groups, waits)
+    alone = [rank for rank in sorted(circle) if explains(rank, blocked)]
     fewest = {rank: min(len(blocked.absent[where]) for where in awaited[rank]) for rank in alone}
     few = [rank for rank in alone if fewest[rank] == min(fewest.values())]
     if len(few) == 1:
@@ -180,52 +297,6 @@ def _order(
     missing = "the order of collectives in the program"
     told = Culprits(candidates=tuple(few or sorted(circle)), missing=missing)
     return _replaced(told, place, groups, waits)
-
-
-def _explains(one: int, blocked: Blocked) -> bool:
-    """Say whether every wait ends at *one*, were it the only rank that does not do as it should."""
-    left = {
-        rank: {where for where, others in blocked.by(rank)} for rank in blocked.at if rank != one
-    }
-    left = {rank: wheres for rank, wheres in left.items() if wheres}
-    holds: dict[Where, set[int]] = {
-        where: {other for other in others if other in left}
-        for where, others in blocked.absent.items()
-    }
-    by_rank: dict[int, list[Where]] = defaultdict(list)
-    for where, others in holds.items():
-        for other in others:
-            by_rank[other].append(where)
-    count = {rank: len(wheres) for rank, wheres in left.items()}
-    at: dict[Where, list[int]] = defaultdict(list)
-    for rank, wheres in left.items():
-        for where in wheres:
-            at[where].append(rank)
-    free = [where for where, others in holds.items() if not others]
-    gone: set[Where] = set(free)
-    while free:
-        for rank in at[free.pop()]:
-            count[rank] -= 1
-            if count[rank]:
-                continue
-            for where in by_rank[rank]:
-                holds[where].discard(rank)
-                if not holds[where] and where not in gone:
-                    gone.add(where)
-                    free.append(where)
-    return not any(count.values())
-
-
-def _circle(blocked: Blocked) -> set[int]:
-    """Return the ranks of one circle; there is one, as every awaited rank waits itself."""
-    rank = next(r for r in blocked.at if any(blocked.by(r)))
-    path: dict[int, int] = {}
-    order: list[int] = []
-    while rank not in path:
-        path[rank] = len(order)
-        order.append(rank)
-        rank = min(min(others) for _, others in blocked.by(rank))
-    return set(order[path[rank] :])
 
 
 def _inside(places: Mapping[Where, Mapping[int, Work]], waits: set[int], lost: str) -> Culprits:

@@ -2,78 +2,96 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
 
 from lockstep.api.diagnosis import LONGEST_LINE, Diagnosis, Place
 from lockstep.api.node_health import Finding
-from lockstep.health.core.findings import LONGEST_SCANNED, cause_of, pci
+from lockstep.health.core.findings import LONGEST_SCANNED, cause_of
+from lockstep.health.core.lines import NO_RANK, YEARLESS, Hit, Line
+from lockstep.health.core.places import devices_of, node_of, rank_of
+from lockstep.health.core.precedence import precedence
 from lockstep.health.core.signature import Signature
 from lockstep.health.core.signatures import match
+from lockstep.health.core.signatures.kernel import OF_MEMORY
+from lockstep.health.core.watchdogs import of_watchdogs
 
-NOBODY: Final = -1
 MOST_EVIDENCE: Final = 5
+NO_PLACE: Final = "observe: no line names the node; pass --logs with one file a node"
+MOST_PLACED: Final = 64
 MOST_HITS: Final = 2000
 """Hits that are weighed against each other; a log that has more of them repeats itself."""
 SURE: Final = 0.8
+LITTLE: Final = 0.5
+"""Confidence below which a verdict on a log is hardly one."""
 EARLIER: Final = 0.7
 """What is left of the confidence that it is the user's error, where the same went well before."""
+_INFORMS: Final = re.compile(r"\b(?:INFO|DEBUG|info|debug)\b")
 _FINAL: Final = 0.05
 """What one more rank, or one less, changes of the confidence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a log, with what is known of its origin; ``at`` is in seconds, None unknown."""
-
-    text: str
-    node: str = ""
-    rank: int = NOBODY
-    at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A line that fits a signature, and its place among all lines."""
-
-    line: Line
-    signature: Signature
-    order: int
-
-    @property
-    def tier(self) -> int:
-        """Return 0 for what explains itself, 1 for what says little, 2 for what follows."""
-        if self.signature.cascade:
-            return 2
-        return 1 if self.signature.weak else 0
-
-
 def hits(lines: Iterable[Line]) -> list[Hit]:
-    """Return what of *lines* fits a signature, the first so many of them."""
+    """Return what of *lines* fits a signature, the first so many of them.
+
+    A line that goes on in the next, which is indented or of the driver too, is looked at with it.
+    """
     found: list[Hit] = []
+    before = ""
     for order, line in enumerate(lines):
-        signature = match(line.text[:LONGEST_SCANNED])
-        if signature is not None:
-            found.append(Hit(line, signature, order))
+        whole, text = line, line.text[:LONGEST_SCANNED]
+        signature = match(text)
+        if signature is None and before and (text[:1].isspace() or "NVRM:" in text):
+            joined = f"{before} {text.strip()}"
+            signature = match(joined)
+            if signature is not None:
+                whole = replace(line, text=joined)
+        before = text if signature is None else ""
+        if signature is not None and not _says_nothing(line, signature):
+            found.append(Hit(whole, signature, order))
             if len(found) >= MOST_HITS:
                 break
-    return found
+    return _of_one_clock(found)
+
+
+def _says_nothing(line: Line, signature: Signature) -> bool:
+    """Say whether a line that fits is of a killed process and unsure, or only informs."""
+    if line.killed and (signature.tier or signature.confidence < SURE):
+        return True
+    return signature.confidence < LITTLE and bool(_INFORMS.search(line.text[:200]))
+
+
+def _of_one_clock(found: list[Hit]) -> list[Hit]:
+    """Return *found* without the times that name no year, where others do."""
+    if not any(hit.line.at is not None and hit.line.at > YEARLESS for hit in found):
+        return found
+    return [
+        hit
+        if hit.line.at is None or hit.line.at > YEARLESS
+        else Hit(replace(hit.line, at=None), hit.signature, hit.order)
+        for hit in found
+    ]
 
 
 def diagnose(lines: Iterable[Line]) -> Diagnosis:
     """Return the verdict on *lines*; "cannot tell", with what is missing, where none fits.
 
     Of what explains itself a fault of the machines precedes, then what came first; where nothing
-    does, the surest of what says little; last of all what only follows from other faults.
+    does, the first of what says little, and what collectives wait for; last what only follows.
     """
     found = hits(lines)
     if not found:
         return unknown("no line fits any known fault", "the end of each rank's log")
-    first = min(found, key=_precedence)
-    if first.tier == 2:
+    first = min(found, key=precedence(found))
+    if not first.signature.tier:
+        return _verdict(first, found)
+    if first.signature.action == "observe" and (stalled := of_watchdogs(hit.line for hit in found)):
+        return stalled
+    if first.signature.tier == 2 and first.signature.class_ == "unknown":
         return unknown(
             f"only what follows from another fault: {first.signature.cause}",
             "the log of the rank that failed first, and its node's kernel log",
@@ -87,35 +105,40 @@ def unknown(why: str, missing: str, evidence: Sequence[str] = ()) -> Diagnosis:
     return Diagnosis(cause=f"cannot tell: {why}; missing: {missing}", evidence=list(evidence))
 
 
-def _precedence(hit: Hit) -> tuple[object, ...]:
-    signature = hit.signature
-    machine = signature.where == "kernel" and signature.class_ in ("hardware", "storage", "network")
-    acts = signature.action != "observe"
-    at = hit.line.at if hit.line.at is not None else float("inf")
-    if hit.tier == 1:
-        return (1, not acts, -signature.confidence, at, hit.order)
-    return (hit.tier, not acts, not machine, at, hit.order)
-
-
 def _verdict(first: Hit, found: list[Hit]) -> Diagnosis:
     signature = first.signature
     same = [one for one in found if one.signature is signature]
-    ranks = sorted({one.line.rank for one in same} - {NOBODY})
+    ranks = sorted({one.line.rank for one in same} - {NO_RANK})
     sure = signature.confidence
     if len(ranks) > 1 and signature.class_ == "user":
         sure = min(0.99, sure + _FINAL)
-    devices = sorted({pci(one.line.text) for one in same} - {""})
+    place = _place(same, ranks)
+    action: str = signature.action
+    if action in ("isolate_node", "reset_gpu") and place == Place():
+        file = next((one.line.file for one in same if one.line.file), "")
+        action = f"{action}: on the node that wrote {file}" if file else NO_PLACE
     return Diagnosis(
         class_=signature.class_,
         cause=cause_of(signature, first.line.text),
-        action=signature.action,
-        place=Place(
-            nodes=sorted({one.line.node for one in same} - {""}),
-            ranks=ranks,
-            devices=devices if signature.where == "kernel" else [],
-        ),
+        action=action,
+        place=place,
         confidence=round(sure, 2),
         evidence=_evidence(found, first),
+    )
+
+
+def _place(same: Sequence[Hit], ranks: list[int]) -> Place:
+    """Return where the fault is, as its lines name it; a user's error has no device."""
+    nodes = {hit.line.node or node_of(hit.line.text) for hit in same} - {""}
+    said = {rank_of(hit.line.text) for hit in same if hit.line.rank == NO_RANK} - {None}
+    devices: dict[str, None] = {}
+    if same[0].signature.class_ not in ("user", "unknown"):
+        for hit in same[:MOST_PLACED]:
+            devices |= dict.fromkeys(devices_of(hit.line.text))
+    return Place(
+        nodes=sorted(nodes),
+        ranks=sorted({*ranks, *(rank for rank in said if rank is not None)}),
+        devices=sorted(devices),
     )
 
 
@@ -142,14 +165,25 @@ def with_earlier(verdict: Diagnosis, job: str) -> Diagnosis:
     )
 
 
-def with_findings(verdict: Diagnosis, findings: Iterable[tuple[str, Finding]]) -> Diagnosis:
-    """Return the verdict after what is known of the nodes: a sure fault there outranks the log."""
+def with_findings(
+    verdict: Diagnosis, findings: Iterable[tuple[str, Finding]], killed: bool = False
+) -> Diagnosis:
+    """Return the verdict after what is known of the nodes: a sure fault there outranks the log.
+
+    A less sure one does where the log says next to nothing. That a node killed for want of memory
+    counts where a rank was *killed*, by signal 9: another job's may have been meant.
+    """
     worst = max(
-        ((node, one) for node, one in findings if one.action != "observe"),
+        (
+            (node, one)
+            for node, one in findings
+            if one.action != "observe" and (killed or one.device or one.cause not in OF_MEMORY)
+        ),
         key=lambda pair: pair[1].confidence,
         default=None,
     )
-    if worst is None or worst[1].confidence < SURE:
+    least = LITTLE if verdict.confidence < LITTLE else SURE
+    if worst is None or worst[1].confidence < least:
         return verdict
     node, one = worst
     place = Place(

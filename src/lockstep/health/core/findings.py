@@ -14,7 +14,6 @@ from lockstep.health.core.signature import Signature
 from lockstep.health.core.signatures import fits, match
 
 _PCI: Final = re.compile(r"\b([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b")
-_NUMBER: Final = re.compile(r"Xid \([^)]*\): (\d+)")
 AT_ONCE: Final = 16
 LONGEST_SCANNED: Final = 4096
 """Characters of a line that are looked at."""
@@ -73,11 +72,11 @@ def _of_some(lines: list[str], devices: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def cause_of(signature: Signature, line: str) -> str:
-    """Return the cause in words; the number of an Xid that is not listed is filled in."""
+    """Return the cause in words, with what the pattern's first group finds in *line*."""
     if "{}" not in signature.cause:
         return signature.cause
-    number = _NUMBER.search(line)
-    return signature.cause.replace("{}", number[1] if number else "?")
+    found = re.search(signature.pattern, line[:LONGEST_SCANNED])
+    return signature.cause.replace("{}", (found and found[1]) or "?")
 
 
 def _device(line: str, devices: Mapping[str, str]) -> str:

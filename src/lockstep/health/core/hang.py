@@ -46,7 +46,7 @@ def verdict(seen: Mapping[int, RankSeen], world: int = 0) -> Diagnosis:
     nodes = sorted({seen[r].node for r in ranks if r in seen and seen[r].node})
     class_, action, sure, words = _judged(found, seen)
     evidence = _evidence(found, seen)
-    place = Place(nodes=nodes, ranks=ranks[:MOST_NAMED] or list(found.candidates[:MOST_NAMED]))
+    place = Place(nodes=nodes, ranks=ranks[:MOST_NAMED])
     return Diagnosis(class_, words, action, place, sure, evidence)
 
 
@@ -90,7 +90,8 @@ def _absent(
         return "software", "restart_in_place", 0.7, why
     if _loads(at):
         return "storage", "restart_in_place", 0.8, f"rank {named} waits for data{where}{place}"
-    return "software", "restart_in_place", 0.8, f"rank {named} has not come{where}{place}"
+    sure = 0.8 if states == {"all"} else 0.7
+    return "software", "restart_in_place", sure, f"rank {named} has not come{where}{place}"
 
 
 def _loads(at: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import Node, Pod, Taint, Toleration
+from lockstep.api.names import UNREACHABLE_TAINT
 
 Json = dict[str, Any]
 
@@ -138,10 +139,11 @@ def _wanted(node: Node, evicts: bool) -> Iterable[tuple[str, Any]]:
 
 
 def is_lost(node: Node) -> bool:
-    """Say whether a node is not Ready and tainted for it, so that nothing new is placed there."""
-    return readiness(node) != "True" and any(
-        one.key in (NOT_READY, UNREACHABLE) for one in node.spec.taints
-    )
+    """Say whether a node gives no sign of life and is tainted for it: nothing new comes there."""
+    keys = {one.key for one in node.spec.taints}
+    if UNREACHABLE_TAINT in keys:
+        return True
+    return readiness(node) != "True" and not keys.isdisjoint((NOT_READY, UNREACHABLE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from statistics import median
 from typing import Any, Final
-
-Json = Mapping[str, Any]
 
 BUSY: Final = 20
 """Steps of which it is told how long the rank was busy."""

@@ -20,6 +20,10 @@ LASTING: Final = 60.0
 AGAIN: Final = 600.0
 """Seconds after which a state that lasts is told again."""
 _HOLDS_DOWN: Final = {0x08: "hardware", 0x40: "heat", 0x80: "the power supply"}
+NO_MANAGER: Final = "the fabric manager does not run"
+_FABRIC_WAITS: Final[Mapping[float, str]] = {1: "has not started", 2: "is in progress"}
+"""NVML's states of a card that needs a fabric and is not part of it."""
+_FABRIC_DONE: Final = 3
 FULL: Final = 0.95
 WORKS: Final = 20.0
 """Utilization of a GPU, in per cent, from which it works."""
@@ -68,12 +72,20 @@ class Watched:
     _grown: dict[str, deque[tuple[float, float]]] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     _told: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _refuted: frozenset[str] = frozenset()
 
     def look(self, values: Values, now: float) -> list[Finding]:
         """Return what is new about the device at *now*, in seconds on any clock."""
         found = [*self._rises(values, now), *self._states(values, now)]
         self._last = {**self._last, **values}
         return found
+
+    def over(self, values: Values) -> frozenset[str]:
+        """Return the causes that ended with *values*; at the first look, all that they refute."""
+        now = refuted(values)
+        fresh = now - self._refuted
+        self._refuted = now
+        return fresh
 
     def _rises(self, values: Values, now: float) -> Iterator[Finding]:
         done: set[str] = set()
@@ -138,6 +150,11 @@ class _State:
     lasts: float = 0.0
 
 
+def refuted(values: Values) -> frozenset[str]:
+    """Return the causes that *values* show to be over, however long ago they were found."""
+    return frozenset({NO_MANAGER} if values.get("fabric_state") == _FABRIC_DONE else ())
+
+
 def _bad(values: Values) -> Iterator[tuple[str, _State]]:
     """Yield the states that are wrong as *values* stand, with what they ask for."""
     if values.get("remap_failure"):
@@ -172,6 +189,7 @@ def _bad(values: Values) -> Iterator[tuple[str, _State]]:
             "the node runs out of file descriptors",
             _State("platform", "isolate_node", 0.8, words, LASTING),
         )
-    if values.get("fabric_manager") == 0:
-        state = _State("software", "isolate_node", 0.85, "nv-fabricmanager is no process", LASTING)
-        yield "the fabric manager does not run", state
+    if (waits := _FABRIC_WAITS.get(values.get("fabric_state", 0))) is not None:
+        words = f"NVML says that its registration with the NVLink fabric {waits}"
+        state = _State("software", "isolate_node", 0.85, words, LASTING)
+        yield NO_MANAGER, state

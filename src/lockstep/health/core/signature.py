@@ -29,6 +29,15 @@ class Signature:
     where: Where = "rank"
     cascade: bool = False
     weak: bool = False
+    static: bool = False
+    """Of the program or its image alone: no machine's fault brings it about."""
+
+    @property
+    def tier(self) -> int:
+        """Return 0 for what explains itself, 1 for what says little, 2 for what follows."""
+        if self.cascade:
+            return 2
+        return 1 if self.weak else 0
 
 
 def rank(  # noqa: PLR0917 - a row of the table

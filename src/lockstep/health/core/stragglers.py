@@ -40,28 +40,6 @@ class Slow:
     errors: float
 
 
-class Stragglers:
-    """Looks at the last steps of one job; the arrays have a column a rank."""
-
-    def __init__(self, ranks: int, window: int = WINDOW) -> None:
-        self._ratios: Floats = np.full((window, ranks), np.nan)
-        self._steps = 0
-
-    def step(self, busy: Floats) -> list[Slow]:
-        """Take the seconds that each rank was busy in a step; return who is slow.
-
-        A rank that told nothing has NaN. Nothing is said before a whole window has passed.
-        """
-        middle = np.nanmedian(busy)
-        if not middle > 0:
-            return []
-        self._ratios[self._steps % len(self._ratios)] = busy / middle
-        self._steps += 1
-        if self._steps < len(self._ratios) or busy.size < FEWEST:
-            return []
-        return slow(self._ratios)
-
-
 def slow(ratios: Floats) -> list[Slow]:
     """Return the slow ranks of a window of steps, the slowest first.
 
@@ -79,28 +57,6 @@ def slow(ratios: Floats) -> list[Slow]:
     found = np.flatnonzero((excess >= SLOW) & (excess >= SURE * error))
     order = found[np.argsort(-excess[found])]
     return [Slow(int(r), float(excess[r]), float(excess[r] / error)) for r in order]
-
-
-def links(seconds: Floats) -> tuple[str, tuple[int, ...]]:
-    """Return what of a matrix of seconds from each rank (row) to each other (column) is slow.
-
-    ``("rank", (3,))``: all that goes out of rank 3 or comes into it; ``("path", (3, 5))``: this
-    one way alone; ``("", ())``: nothing.
-    """
-    own = np.eye(len(seconds), dtype=bool)
-    values = np.where(own, np.nan, seconds)
-    middle = np.nanmedian(values)
-    spread = _NORMAL * np.nanmedian(np.abs(values - middle)) + 0.02 * middle
-    hot = (values - middle) > max(SURE * spread, 2 * SLOW * middle)
-    most = len(seconds) - 1
-    for rank in range(len(seconds)):
-        if most >= 2 and max(hot[rank].sum(), hot[:, rank].sum()) > most / 2:
-            return "rank", (rank,)
-    where = np.argwhere(hot)
-    if not len(where):
-        return "", ()
-    worst = max(where, key=lambda pair: values[tuple(pair)])
-    return "path", (int(worst[0]), int(worst[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ Facts = dict[str, Any]
 MOST_ENTRIES: Final = 100_000
 MOST_WAITING: Final = 64
 LONGEST: Final = 200
+UNNAMED: Final = "?"
+"""Before the number in its process of a group without a name: another's group may have it, too."""
 _DONE: Final = "completed"
 
 
@@ -46,10 +48,18 @@ def facts(dump: object) -> Facts:
     if default and "" in of:
         # Gloo leaves the name out.
         of[default] = of.pop("")
-    known = {**dict.fromkeys(of, (0, 0)), **far}
+    exchanged = _exchanged(entries)
+    # A dump without anything is that of a rank that has begun nothing.
+    known = {**dict.fromkeys((*of, *exchanged), (0, 0)), **far}
     groups = [
-        {"group": name, "enqueued": enqueued, "completed": completed, "ranks": of.get(name, "")}
-        for name, (enqueued, completed) in sorted(known.items())
+        {
+            "group": name,
+            "enqueued": enqueued,
+            "completed": completed,
+            "ranks": of.get(name, ""),
+            **({"exchanged": exchanged[name]} if name in exchanged else {}),
+        }
+        for name, (enqueued, completed) in sorted(known.items() or {"": (0, 0)}.items())
     ]
     return {"groups": groups, "waiting": waiting}
 
@@ -80,8 +90,10 @@ def _names(dump: Json, entries: list[Json]) -> dict[str, str]:
 
 def _group(entry: Json) -> str:
     named = entry.get("process_group")
-    if isinstance(named, (list, tuple)) and named:
+    if isinstance(named, (list, tuple)) and named and named[0] != "":
         return str(named[0])[:LONGEST]
+    if "pg_id" in entry:
+        return f"{UNNAMED}{entry['pg_id']}"[:LONGEST]
     return ""
 
 
@@ -105,6 +117,16 @@ def _far(status: Json, names: Mapping[str, str], entries: list[Json]) -> dict[st
         enqueued, completed = far.get(name, (0, max(0, seq - 1)))
         far[name] = max(enqueued, seq), max(completed, seq if _done(one) else 0)
     return far
+
+
+def _exchanged(entries: list[Json]) -> dict[str, int]:
+    """Return the number of the last send or receive of each group."""
+    found: dict[str, int] = {}
+    for one in entries:
+        if one.get("is_p2p"):
+            name = _group(one)
+            found[name] = max(found.get(name, 0), _int(one.get("p2p_seq_id")))
+    return found
 
 
 def _waiting(

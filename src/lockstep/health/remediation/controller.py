@@ -24,11 +24,12 @@ from lockstep.health.core.policy import Acted, away, chosen, objection
 from lockstep.health.remediation import plan
 from lockstep.health.remediation.pairs import Pairs
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
+from lockstep.runtime.status import put_condition
 
 Json = dict[str, Any]
 
@@ -48,6 +49,7 @@ def add_remediation(manager: Manager) -> None:
     controller = Controller("node-health", shell.reconcile, workers=8)
     controller.follow(healths)
     controller.follow(policies, lambda _: [("", one.metadata.name) for one in healths])
+    controller.follow(nodes, shell.orphaned)
     manager.add(controller)
 
 
@@ -85,10 +87,11 @@ class Remediation:
         Raises:
             ApiError: when the server cannot be used now; the caller tries again later.
         """
-        health = self.healths.get(*key)
+        health, known = self.healths.get(*key), self.nodes.get("", key[1])
         if health is None:
+            if known is not None and plan.marked(known):
+                await self._release(known.metadata.name)
             return None
-        known = self.nodes.get("", health.metadata.name)
         await self._take_last(health, known)
         policy = chosen(self.policies, known.metadata.labels if known is not None else {})
         what = plan.wanted(health.spec.findings, policy)
@@ -117,6 +120,24 @@ class Remediation:
             return None
         return AGAIN if ended or stays.anything else LOOK
 
+    def orphaned(self, node: Node) -> list[Key]:
+        """Return the key of a node that is still fenced though its NodeHealth was deleted."""
+        gone = self.healths.get("", node.metadata.name) is None and plan.marked(node)
+        return [("", node.metadata.name)] if gone else []
+
+    async def _release(self, name: str) -> None:
+        """Take away what was done for a NodeHealth that was deleted."""
+        try:
+            node = await self.client.get(NODES, name)
+        except NotFound:
+            return
+        try:
+            await self.client.get(NODE_HEALTHS, name)
+        except NotFound:
+            self._acted.pop(name, None)
+            await self._take_last(NodeHealth(metadata=node.metadata), node)
+            await self._fence(await self.client.get(NODES, name), plan.Wanted())
+
     async def _objection(
         self, health: NodeHealth, node: Node, policy: HealthPolicySpec, what: plan.Wanted
     ) -> str:
@@ -144,12 +165,11 @@ class Remediation:
         return ""
 
     def _seen(self, peer: Node) -> Acted:
-        """Return whether a node is fenced, by whatever of it is seen first, and since when."""
-        name, fenced = peer.metadata.name, names.FENCED_ANNOTATION in peer.metadata.annotations
+        """Return whether a node is fenced, by its annotation, taint or record, and since when."""
+        name = peer.metadata.name
         health, at = self.healths.get("", name), self._acted.get(name)
         status = health.status if health is not None else NodeHealthStatus()
-        tainted = any(one.key == names.UNHEALTHY_TAINT for one in peer.spec.taints)
-        held = fenced or tainted or status.tainted or bool(status.fenced) or at is not None
+        held = plan.held(peer) or status.tainted or bool(status.fenced) or at is not None
         noted = timestamp.read(status.acted_at) if status.acted_at else None
         return Acted(name, held, at if at is not None else noted)
 
@@ -231,11 +251,8 @@ class Remediation:
             "message": one.message,
             "lastTransitionTime": timestamp.show(self.clock()),
         }
-        body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
         try:
-            await self.client.patch(
-                PODS, meta.name, body, meta.namespace, how=Patch.STRATEGIC, subresource="status"
-            )
+            await put_condition(self.client, PODS, meta, condition)
             await self.client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
         except NotFound:
             return

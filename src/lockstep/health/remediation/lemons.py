@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockstep.api import names
 from lockstep.api.core import NODES, Node
 from lockstep.api.health_policy import HEALTH_POLICIES, HealthPolicy
 from lockstep.api.node_health import NODE_HEALTHS, Finding, NodeHealth
@@ -15,12 +16,13 @@ from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.health.core.findings import merged
 from lockstep.health.core.lemons import blamed, counted
 from lockstep.health.core.policy import chosen
+from lockstep.health.remediation.pairs import is_well
 from lockstep.health.writing import load, put
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.informer import Informer
-from lockstep.kube.manager import Manager
+from lockstep.runtime.controller import Controller, Key
+from lockstep.runtime.manager import Manager
 
 
 def add_lemons(manager: Manager) -> None:
@@ -74,7 +76,9 @@ class Lemons:
         except NotFound:
             return None
         title = f"{job.metadata.namespace}/{job.metadata.name}"
-        fresh = counted(there.spec.findings, blame, title, policy.lemon)
+        # On the only node each failed job has failed: that says nothing of the node.
+        most = policy.lemon if has_peer(name, self.nodes) else 0
+        fresh = counted(there.spec.findings, blame, title, most)
         now = show(self.clock())
         try:
             if all(one.evidence != fresh.evidence for one in there.spec.findings):
@@ -84,3 +88,16 @@ class Lemons:
             return 0.1
         self._noted.add(mark)
         return None
+
+
+def has_peer(name: str, nodes: Iterable[Node]) -> bool:
+    """Whether another node of the kind of *name* takes pods: only then can a node be told apart."""
+    there = {one.metadata.name: one for one in nodes}
+    kinds = {each: one.metadata.labels.get(names.NODE_KIND_LABEL) for each, one in there.items()}
+    return any(
+        each != name
+        and kinds[each] == kinds.get(name)
+        and not one.spec.unschedulable
+        and is_well(one)
+        for each, one in there.items()
+    )

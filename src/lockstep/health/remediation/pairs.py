@@ -88,6 +88,12 @@ class Pairs:
             return await self.client.get(NETWORK_CHECKS, name)
 
 
+def is_well(node: Node) -> bool:
+    """Whether *node* is ready, and nothing is known to be wrong with it."""
+    ready = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    return ready and all(taint.key != names.UNHEALTHY_TAINT for taint in node.spec.taints)
+
+
 def partners(nodes: Iterable[Node], node: str) -> list[str]:
     """Return two nodes that are well, to measure with: always the same for a node."""
     well = [
@@ -95,8 +101,7 @@ def partners(nodes: Iterable[Node], node: str) -> list[str]:
         for one in nodes
         if one.metadata.name != node
         and one.metadata.labels.get(names.NODE_KIND_LABEL) != "simulated"
-        and any(c.type == "Ready" and c.status == "True" for c in one.status.conditions)
-        and all(taint.key != names.UNHEALTHY_TAINT for taint in one.spec.taints)
+        and is_well(one)
     ]
     order = sorted(well, key=lambda one: hashlib.sha256(f"{node} {one}".encode()).digest())
     return order[:PARTNERS]

@@ -136,6 +136,17 @@ def taints(node: Node, what: Wanted) -> list[Taint]:
     return node.spec.taints if ours in node.spec.taints else [*others, ours]
 
 
+def held(node: Node) -> bool:
+    """Return whether *node* shows a fence: devices of it, or the node itself."""
+    tainted = any(one.key == names.UNHEALTHY_TAINT for one in node.spec.taints)
+    return tainted or names.FENCED_ANNOTATION in node.metadata.annotations
+
+
+def marked(node: Node) -> bool:
+    """Return whether *node* shows a fence, or that its network is known to be slow."""
+    return held(node) or slow_taints(node, slow=False) != node.spec.taints
+
+
 def slow_taints(node: Node, slow: bool) -> list[Taint]:
     """Return the taints of *node* with the one that has the scheduler take it last, or without."""
     others = [one for one in node.spec.taints if one.key != names.SLOW_TAINT]

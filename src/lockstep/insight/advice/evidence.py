@@ -9,7 +9,7 @@ from statistics import fmean, median
 import msgspec
 
 from lockstep.api.probes import Loader, Profile, Sheet
-from lockstep.api.worlds import Report
+from lockstep.api.rendezvous import Report
 
 _LEAST_WALL = 1e-9
 

@@ -41,7 +41,7 @@ def clone(job: Json, change: str, number: int, steps: int) -> Json:
     spec: Json = {k: copy.deepcopy(v) for k, v in job["spec"].items() if k in _KEPT}
     spec["priorityClassName"] = PRIORITY_CLASS
     spec["recovery"] = {"maxRestarts": 0}
-    plan = {"change": change, "value": _value(change, number), "steps": steps}
+    plan = {"change": change, "value": (2 if change == "batch" else number), "steps": steps}
     spec["roles"] = [_role(role, plan) for role in copy.deepcopy(job["spec"]["roles"])]
     if change == "one_rank":
         spec["roles"] = [{**spec["roles"][0], "replicas": 1, "processesPerNode": 1}]
@@ -58,14 +58,10 @@ def clone(job: Json, change: str, number: int, steps: int) -> Json:
         "name": name[: _LONGEST_NAME - len(end)] + end,
         "namespace": job["metadata"].get("namespace", "default"),
         "labels": {CLONE_LABEL: name},
-        # It goes with the job, whatever becomes of who made it.
+        # It goes with the job, also when its maker was killed.
         "ownerReferences": [owner],
     }
     return {"metadata": metadata, "spec": spec}
-
-
-def _value(change: str, number: int) -> int:
-    return 2 if change == "batch" else number
 
 
 def _role(role: Json, plan: Json) -> Json:

@@ -44,32 +44,37 @@ def allocations(
     by: Sequence[str],
     start: float,
     end: float,
+    sees: Callable[[str], bool] | None = None,
 ) -> Json:
     """Return the bill as OpenCost answers: one set for the period, or one a month *by* month.
 
     An allocation is named by the values of *by*, joined by ``/``. It bears the properties in which
-    all of its claims agree. GPU time that no pod held is ``__idle__``.
+    all of its claims agree. GPU time that no pod held is ``__idle__``. With *sees* only the
+    namespaces that are seen are told.
     """
     groups = [one for one in billing.columns(by) if one != "month"]
     begins = [one.start for one in nodes] + [one.start for one in claims]
     data = []
     for first, last in _windows(max(start, min(begins, default=end)), end, "month" in by):
         here = [claim for claim in claims if claim.start < last and _until(claim, last) > first]
-        found = billing.bill(nodes, here, prices, by=groups, start=first, end=last)
+        found = billing.bill(nodes, here, prices, by=groups, start=first, end=last, sees=sees)
         members: dict[billing.Key, list[Claim]] = {}
         for claim in here:
+            if sees is not None and not sees(claim.namespace):
+                continue
             members.setdefault(billing.key_of(claim, "", groups), []).append(claim)
         entries = {}
         for key, line in sorted(found.lines.items()):
             name = _name(key)
             entries[name] = _entry(name, line, members[key], (first, last))
-        entries[IDLE] = _entry(IDLE, found.free, [], (first, last))
+        if sees is None:
+            entries[IDLE] = _entry(IDLE, found.free, [], (first, last))
         data.append(entries)
     return {"code": 200, "status": "success", "data": data}
 
 
 def _name(key: billing.Key) -> str:
-    """Return the values as one name; no two keys have the same, whatever a user is called."""
+    """Return the values as one name; no two keys have the same, for any user's name."""
     parts = [one.replace("%", "%25").replace("/", "%2F") for one in key]
     text = "/".join(parts) or ALL
     return f"%5F{text[1:]}" if text == IDLE else text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from lockstep.api.usage_query import UsageLine, UsageQueryStatus
 from lockstep.insight.cost.prices import HOUR, Prices
 from lockstep.insight.history.records import FREE, Claim, NodeSpan
 from lockstep.insight.history.timeline import Stretch, stray, stretches
@@ -28,10 +29,32 @@ class Line:
     starting_gpu_hours: float = 0.0
     """Of the GPU-hours those before all containers of a pod ran."""
 
+    def add(self, other: Line) -> None:
+        """Add what *other* has."""
+        self.gpu_hours += other.gpu_hours
+        self.cost += other.cost
+        self.unpriced_gpu_hours += other.unpriced_gpu_hours
+        self.starting_gpu_hours += other.starting_gpu_hours
+
+
+def added(lines: Iterable[Line]) -> Line:
+    """Return the sum of *lines*."""
+    found = Line()
+    for one in lines:
+        found.add(one)
+    return found
+
+
+def read_line(told: UsageLine | None) -> Line:
+    """Return a line of the recorder's answer as it is counted here."""
+    if told is None:
+        return Line()
+    return Line(told.gpu_hours, told.cost, told.unpriced_gpu_hours, told.starting_gpu_hours)
+
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Lines by group, what nobody held, and what no node on record had."""
+    """Lines by group, what was idle, and what no node on record had."""
 
     currency: str
     lines: dict[Key, Line]
@@ -41,13 +64,16 @@ class Bill:
     @property
     def total(self) -> Line:
         """Return the sum of all lines and of what was free: the bill of the nodes."""
-        every = [*self.lines.values(), self.free]
-        return Line(
-            sum(one.gpu_hours for one in every),
-            sum(one.cost for one in every),
-            sum(one.unpriced_gpu_hours for one in every),
-            sum(one.starting_gpu_hours for one in every),
-        )
+        return added([*self.lines.values(), self.free])
+
+
+def read_bill(answers: Sequence[UsageQueryStatus]) -> Bill:
+    """Return the recorder's answers, one for each namespace, as one bill."""
+    first = answers[0]
+    found = Bill(first.currency, {}, read_line(first.free), sum(a.stray_gpu_hours for a in answers))
+    for line in (line for one in answers for line in one.lines):
+        found.lines.setdefault(tuple(line.key), Line()).add(read_line(line))
+    return found
 
 
 def month_of(seconds: float) -> str:
@@ -87,10 +113,12 @@ def bill(
     by: Sequence[str],
     start: float,
     end: float,
+    sees: Callable[[str], bool] | None = None,
 ) -> Bill:
     """Return the bill of *nodes* within *start* and *end*, divided *by* some of ``GROUPS``.
 
-    A job is told by its namespace, too. What is open lasts until *end*.
+    A job is told by its namespace, too. What is open lasts until *end*. With *sees* it is the bill
+    of the namespaces that are seen: what others hold has no line, and free time is not told.
     """
     lines: dict[Key, Line] = defaultdict(Line)
     free = Line()
@@ -99,11 +127,15 @@ def bill(
             for first, last, rate in prices.rates(stretch.node, begin, stop):
                 hours = (last - first) / HOUR
                 for claim, part in stretch.holders:
+                    if sees is not None and not sees(claim.namespace):
+                        continue
                     line = lines[key_of(claim, month, by)]
                     _add(line, hours * part, rate)
                     if claim.purpose == "starting":
                         line.starting_gpu_hours += hours * part
                 _add(free, hours * stretch.free, rate)
+    if sees is not None:
+        return Bill(prices.currency, dict(lines), Line(), 0.0)
     return Bill(prices.currency, dict(lines), free, stray(nodes, claims, start, end) / HOUR)
 
 
@@ -140,4 +172,4 @@ def columns(by: Sequence[str]) -> list[str]:
 
 
 FREE_NAME: Final = f"({FREE})"
-"""How the line of what nobody held is named."""
+"""How the line of idle devices is named."""

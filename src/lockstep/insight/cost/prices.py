@@ -39,6 +39,10 @@ class Entry:
             return self.price.gpu_hour
         return (self.price.node_hour or 0.0) / node.gpus
 
+    def fits(self, node: NodeSpan) -> bool:
+        """Tell whether it is a price of *node*."""
+        return self.price.spot == node.spot and _matches(self.price.selector, node.labels)
+
 
 @dataclass(frozen=True, slots=True)
 class Prices:
@@ -55,16 +59,12 @@ class Prices:
 
         A piece is a start, an end and a rate, None where no price holds.
         """
-        fitting = [one for one in self.entries if _fits(one.price, node)]
+        fitting = [one for one in self.entries if one.fits(node)]
         cuts = sorted({start, end, *(one.since for one in fitting if start < one.since < end)})
         for begin, stop in pairwise(cuts):
             holds = [one for one in fitting if one.since <= begin]
             best = max(holds, key=lambda o: (len(o.price.selector), o.since), default=None)
             yield begin, stop, None if best is None else best.per_gpu_hour(node)
-
-
-def _fits(price: Price, node: NodeSpan) -> bool:
-    return price.spot == node.spot and _matches(price.selector, node.labels)
 
 
 def _matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

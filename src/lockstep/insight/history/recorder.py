@@ -18,9 +18,9 @@ from lockstep.insight.history import deriving
 from lockstep.insight.history.records import Claim, NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Key
 from lockstep.kube.errors import NotFound
 from lockstep.kube.informer import Informer
+from lockstep.runtime.controller import Key
 
 GANG_INDEX: Final = "usage"
 GIVE_UP_SECONDS: Final = 3600.0

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 Purpose = Literal["starting", "running"]
-PURPOSES: Final[tuple[Purpose, ...]] = ("starting", "running")
 FREE: Final = "free"
-"""The purpose of what nobody holds."""
+"""The purpose of idle devices."""
 
 
 class ClaimKey(NamedTuple):

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +72,10 @@ class Store:
             self._db = sqlite3.connect(where, uri=True, check_same_thread=False)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Its group may read it: a console or a report of another user.
+        path.touch(mode=0o640)
+        with suppress(PermissionError):
+            path.chmod(0o640)
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode = WAL")
         # A gang is let go once it is on record: that must outlast the machine's end, too.

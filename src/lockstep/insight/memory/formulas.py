@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import ceil
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 Precision = Literal["fp32", "mixed", "bf16"]
 Optimizer = Literal["adam", "adam8bit", "sgd", "momentum", "adafactor"]
@@ -38,27 +38,28 @@ STATE: Final[dict[Optimizer, float]] = {
 class Plan:
     """A training step: the model, the batch of one GPU, and how it is split over GPUs.
 
-    ``params`` counts the whole model's. ``batch`` is the samples of one micro-batch on one rank,
-    ``sequence`` in tokens. ``zero`` is 0 to 3; FSDP is 3.
+    The strings describe the options of ``lockstep estimate``.
     """
 
-    params: float
-    layers: int = 0
-    hidden: int = 0
-    heads: int = 0
-    vocab: int = 0
-    sequence: int = 2048
-    batch: int = 1
-    precision: Precision = "mixed"
-    optimizer: Optimizer = "adam"
-    recompute: Recompute = "none"
-    flash: bool = True
-    zero: int = 0
-    data: int = 1
-    tensor: int = 1
-    pipeline: int = 1
-    context: int = 1
-    sequence_parallel: bool = False
+    params: Annotated[float, "Parameters of the whole model, such as 7e9."] = 0.0
+    layers: Annotated[int, "Layers; a usual number by default."] = 0
+    hidden: Annotated[int, "Width; a usual one by default."] = 0
+    heads: Annotated[int, "Attention heads; one for each 128 of width by default."] = 0
+    vocab: Annotated[int, "Words; 32000 by default."] = 0
+    sequence: Annotated[int, "Tokens of a sample."] = 2048
+    batch: Annotated[int, "Samples of a micro-batch on one GPU."] = 1
+    precision: Annotated[Precision, "Numbers."] = "mixed"
+    optimizer: Annotated[Optimizer, "Optimizer."] = "adam"
+    recompute: Annotated[Recompute, "Activations to compute again in the backward pass."] = "none"
+    flash: Annotated[bool, "Attention without stored scores."] = True
+    zero: Annotated[int, "ZeRO stage, 0 to 3; FSDP is 3."] = 0
+    data: Annotated[int, "Data-parallel ranks."] = 1
+    tensor: Annotated[int, "Tensor-parallel ranks."] = 1
+    pipeline: Annotated[int, "Pipeline stages."] = 1
+    context: Annotated[int, "Context-parallel ranks."] = 1
+    sequence_parallel: Annotated[
+        bool, "--sequence-parallel", "Split the work that all tensor ranks would repeat."
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

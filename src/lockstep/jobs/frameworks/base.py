@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from lockstep.api.roles import elastic, filled, indices, launched, most, numbers, pod_name
 from lockstep.api.training import Identity, Role, TrainingJob
@@ -37,41 +38,53 @@ class Member:
     """The name under which the other pods of the namespace reach it."""
 
 
-class Framework(Protocol):
-    """One launch convention: what its pods get and when a job that uses it is done."""
+class Framework(ABC):
+    """One launch convention: what its pods get and when a job that uses it is done.
+
+    Unless it says otherwise, its pods stay as the user wrote them, all of them must succeed, and
+    none of them can be replaced alone.
+    """
 
     name: str
-    logs_in: bool
+    logs_in: bool = False
     """Whether its pods log in to each other, with keys from the job's Secret."""
 
+    @abstractmethod
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return what keeps this framework from running the job."""
 
+    @abstractmethod
     def environment(
         self, job: TrainingJob, member: Member, everyone: Sequence[Member]
     ) -> dict[str, str]:
         """Return the variables that every container of *member*, one of *everyone*, gets."""
 
+    @abstractmethod
     def free(self) -> frozenset[str]:
         """Return the variables of which the user's own setting wins; the others are reserved."""
 
-    def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
+    def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:  # noqa: B027
         """Change the member's new pod *spec* in place: files, default commands."""
 
     def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
         """Return the files of the job's ConfigMap (none: no ConfigMap), given who runs."""
+        return {}
 
     def ssh_files(self, job: TrainingJob) -> dict[str, str]:
         """Return what lies next to the ssh keys in the job's Secret, where it has one."""
+        return {}
 
     def rank(self, job: TrainingJob, member: Member) -> int:
         """Return the place of *member* in the order in which the framework numbers processes."""
+        return member.rank
 
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return the members that must all succeed for the job to succeed."""
+        return members(job)
 
     def replaceable(self, job: TrainingJob) -> frozenset[str]:
         """Return the pods that can be replaced while the others go on."""
+        return frozenset()
 
 
 def members(job: TrainingJob) -> list[Member]:

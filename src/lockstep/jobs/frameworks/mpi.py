@@ -19,6 +19,7 @@ from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
     SSH_SUFFIX,
     UNBUFFERED,
+    Framework,
     Json,
     Member,
     is_elastic,
@@ -38,7 +39,7 @@ _FILES_VOLUME: Final = "lockstep-mpi"
 _INHERITED: Final = ("image", "imagePullPolicy", "securityContext")
 
 
-class Mpi:
+class Mpi(Framework):
     """Open MPI, Intel MPI and MPICH: each reads its own variables."""
 
     name = "mpi"
@@ -116,10 +117,6 @@ class Mpi:
         """Return the configuration of the launcher's ssh."""
         pinned = not has_own_command(worker(job))
         return {"config": files.ssh_config(ssh_port(job), pinned=pinned)}
-
-    def rank(self, job: TrainingJob, member: Member) -> int:
-        """Return its place among all members."""
-        return member.rank
 
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return the launcher."""

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.jobs.frameworks.base import UNBUFFERED, Json, Member, is_elastic, members
+from lockstep.jobs.frameworks.base import UNBUFFERED, Framework, Member, is_elastic, members
 
 
-class Plain:
+class Plain(Framework):
     """For programs that find together by themselves."""
 
     name = "plain"
-    logs_in = False
 
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return nothing: any pods will do."""
@@ -34,25 +33,6 @@ class Plain:
     def free(self) -> frozenset[str]:
         """Return buffering; its other variables are reserved."""
         return frozenset({UNBUFFERED})
-
-    def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
-        """Leave the pod as the user wrote it."""
-
-    def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
-        """Return no files."""
-        return {}
-
-    def ssh_files(self, job: TrainingJob) -> dict[str, str]:
-        """Return none: its pods do not log in to each other."""
-        return {}
-
-    def rank(self, job: TrainingJob, member: Member) -> int:
-        """Return its place among all members."""
-        return member.rank
-
-    def deciding(self, job: TrainingJob) -> list[Member]:
-        """Return all members."""
-        return members(job)
 
     def replaceable(self, job: TrainingJob) -> frozenset[str]:
         """Return all pods of an elastic job: plain pods do not depend on each other."""

@@ -14,10 +14,9 @@ from lockstep.api.roles import launched, processes, world_size
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.jobs.frameworks.base import (
-    Json,
+    Framework,
     Member,
     is_elastic,
-    members,
     own_setting,
     pool,
     port,
@@ -35,11 +34,10 @@ _FREE: Final = frozenset(
 )
 
 
-class PyTorch:
+class PyTorch(Framework):
     """``torchrun train.py`` or, with one process a pod, ``python train.py``."""
 
     name = "pytorch"
-    logs_in = False
 
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return a port that is none, and sizes that change without a launcher."""
@@ -73,25 +71,6 @@ class PyTorch:
     def free(self) -> frozenset[str]:
         """Return the port, buffering and torchrun's own restarts."""
         return _FREE
-
-    def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
-        """Leave the pod as the user wrote it."""
-
-    def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
-        """Return no files."""
-        return {}
-
-    def ssh_files(self, job: TrainingJob) -> dict[str, str]:
-        """Return none: its pods do not log in to each other."""
-        return {}
-
-    def rank(self, job: TrainingJob, member: Member) -> int:
-        """Return its place among all members."""
-        return member.rank
-
-    def deciding(self, job: TrainingJob) -> list[Member]:
-        """Return all members: their launchers leave together."""
-        return members(job)
 
     def replaceable(self, job: TrainingJob) -> frozenset[str]:
         """Return all pods where launchers hold the ranks, which find together again."""

@@ -11,13 +11,13 @@ from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.jobs.frameworks.base import (
     UNBUFFERED,
+    Framework,
     Member,
     members,
     own_setting,
     port,
     port_problems,
 )
-from lockstep.jobs.frameworks.plain import Plain
 
 Variables = Callable[[TrainingJob, Member, Sequence[Member]], dict[str, str]]
 
@@ -31,7 +31,7 @@ _TASKS: Final = ("chief", "master", "ps", "worker", "evaluator")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Static(Plain):
+class Static(Framework):
     """A framework of which no more is known than its variables."""
 
     name: str
@@ -65,10 +65,6 @@ class Static(Plain):
         if leaders := [m for m in everyone if m.role.name in LEADERS]:
             return leaders
         return [m for m in everyone if m.role.name not in _SERVERS] or everyone
-
-    def replaceable(self, job: TrainingJob) -> frozenset[str]:
-        """Return none: the others would wait for what is lost."""
-        return frozenset()
 
 
 def meeting_port(job: TrainingJob) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lockstep.api.roles import processes
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.jobs.frameworks.base import Json, Member
+from lockstep.jobs.frameworks.base import Framework, Json, Member
 from lockstep.jobs.frameworks.mpi import LAUNCHER, Mpi
 from lockstep.jobs.frameworks.pytorch import PyTorch
 
@@ -40,12 +40,11 @@ class Megatron(PyTorch):
         return super().free() | {"CUDA_DEVICE_MAX_CONNECTIONS"}
 
 
-class DeepSpeed:
+class DeepSpeed(Framework):
     """With a role ``launcher`` a host file and keys, as ``deepspeed`` needs; else torchrun's."""
 
     name = "deepspeed"
     # Whether pods log in depends on the job: those with a launcher say so in ``ssh_files``.
-    logs_in = False
 
     def __init__(self) -> None:
         self._torch = PyTorch()
@@ -83,10 +82,6 @@ class DeepSpeed:
     def ssh_files(self, job: TrainingJob) -> dict[str, str]:
         """Return the ssh configuration, where there is a launcher."""
         return {} if self.problems(job) else self.of(job).ssh_files(job)
-
-    def rank(self, job: TrainingJob, member: Member) -> int:
-        """Return its place among all members."""
-        return member.rank
 
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return the launcher, else all members."""

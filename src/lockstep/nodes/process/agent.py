@@ -11,20 +11,23 @@ from typing import Any
 
 from lockstep.api import names as well_known
 from lockstep.api import quantity
+from lockstep.api.backoff import Pauses
 from lockstep.devices.core import grants
 from lockstep.kube.cache import Change
 from lockstep.kube.errors import ApiError
 from lockstep.kube.informer import Informer
 from lockstep.nodes.process import addresses, admission, cgroups, paths, shares
+from lockstep.nodes.process.account_access import with_access
 from lockstep.nodes.process.facts import Verdict
 from lockstep.nodes.process.home import PodHome, Record, with_verdict
-from lockstep.nodes.process.reporter import FIRST_RETRY, LONGEST_RETRY
+from lockstep.nodes.process.reporter import RETRIES
 from lockstep.nodes.process.spec import POD_RUNS, Pod
 from lockstep.nodes.process.status import timestamp
 from lockstep.nodes.process.supervision import Supervised
 from lockstep.nodes.process.surroundings import Surroundings
 from lockstep.nodes.process.volume_store import VolumeStore
 from lockstep.nodes.process.worker import GRACE_OF_THE_GONE, Worker
+from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +85,7 @@ class Agent:
         await asyncio.gather(*(self._stop(worker) for worker in list(self.workers.values())))
 
     async def _stop(self, worker: Worker) -> None:
-        """Stop one pod; whatever is wrong with it, the others end as they should."""
+        """Stop one pod; when that fails, the others still end as they should."""
         try:
             await worker.stop_now(STOP_GRACE)
         except Exception:
@@ -100,6 +103,8 @@ class Agent:
                 worker.object_gone()
 
     def _see(self, pod: Pod) -> None:
+        if self.node.isolation.mounts:
+            pod = with_access(pod)
         worker = self.workers.get(pod.metadata.uid)
         if worker is not None:
             worker.update(pod)
@@ -129,7 +134,7 @@ class Agent:
             self.workers.pop(uid, None)
             self._tasks.pop(uid, None)
             if not task.cancelled() and task.exception() is not None:
-                # Whoever takes the pod up again starts from what is on disk, as after a crash.
+                # The next run takes the pod up from what is on disk, as after a crash.
                 log.error("pod %s is taken up anew", uid, exc_info=task.exception())
                 worker.detach()
                 asyncio.get_running_loop().call_later(AGAIN, self._see, worker.pod)
@@ -221,16 +226,14 @@ class Agent:
         }
         meta = pod.metadata
         try:
-            await self.node.client.patch(
-                POD_RUNS, meta.name, {"status": status}, meta.namespace, subresource="status"
-            )
+            await patch_status(self.node.client, POD_RUNS, meta, status)
         except ApiError as error:
             log.warning("cannot reject %s/%s: %s", meta.namespace, meta.name, error)
 
     async def _delete(self, pod: Pod) -> None:
         """Let a pod go that is over and of which nothing is here."""
         meta = pod.metadata
-        wait = FIRST_RETRY
+        pauses = Pauses(RETRIES)
         while True:
             try:
                 await self.node.client.delete(
@@ -240,8 +243,7 @@ class Agent:
                 if error.status in (404, 409):
                     return
                 log.warning("cannot delete %s/%s: %s", meta.namespace, meta.name, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, LONGEST_RETRY)
+                await asyncio.sleep(pauses.failed())
             else:
                 return
 

@@ -143,7 +143,7 @@ def members(places: Iterable[str], container: str = "*") -> set[int]:
 
 
 def kill(places: Iterable[str], container: str = "*") -> None:
-    """Kill whatever is still in a pod's groups at *places*, or in those of one container."""
+    """Kill each process still in a pod's groups at *places*, or in those of one container."""
     for pid in members(places, container):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from lockstep.api.core import AnyObject
-from lockstep.api.dataset_cache import DATASET_CACHES, DRIVER, cache_name
+from lockstep.api.core import CLAIMS, VOLUMES, AnyObject
+from lockstep.api.dataset_cache import DATASET_CACHES, DRIVER, cache_name, shown
 from lockstep.api.resource import Resource
 from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
 from lockstep.nodes.process.environment import ConfigError
 from lockstep.nodes.process.spec import Pod
-
-CLAIMS: Final = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject
-)
-VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False, AnyObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +34,8 @@ class Claims:
     def __init__(self, client: Client, name: str, hidden: tuple[str, ...] = ()) -> None:
         self._client, self._name = client, name
         self._hidden = tuple(Path(one) for one in hidden)
+        self.no_cache: Callable[[], str] = str
+        """Tells why this node keeps no datasets; empty where it does."""
 
     async def of(self, pod: Pod) -> dict[str, Claimed]:
         """Return what each claim of *pod* stands for, by the claim's name.
@@ -85,16 +83,14 @@ class Claims:
             raise ConfigError(f"dataset {dataset!r}: {below!r} leads out of it")
         try:
             found = await self._client.get(DATASET_CACHES, cache_name(dataset, self._name), space)
+            place, why_not = shown(found)
         except NotFound:
-            raise NotYet(f"dataset {dataset!r} is not asked of this node yet") from None
-        status = found.status
-        if status.bound and status.version == found.spec.version:
-            return Claimed(Path(status.path, below), read_only=True)
-        if status.view and status.version == found.spec.version:
-            return Claimed(Path(status.view, below), read_only=True)
-        if status.phase == "Failed":
-            raise NotYet(f"dataset {dataset!r}: {status.reason}: {status.message}")
-        raise NotYet(f"dataset {dataset!r} is being fetched to this node")
+            place, why_not = "", f"dataset {dataset!r} is not asked of this node yet"
+        if not place and (problem := self.no_cache()):
+            raise ConfigError(f"dataset {dataset!r}: {problem}")
+        if not place:
+            raise NotYet(why_not)
+        return Claimed(Path(place, below), read_only=True)
 
     def _directory(self, volume: str, path: Path) -> Claimed:
         real = path.resolve()

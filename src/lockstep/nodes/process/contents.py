@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.api.code import CODE_LABEL
 from lockstep.api.core import CONFIG_MAPS, SECRETS
 from lockstep.api.resource import Resource
 from lockstep.kube.cache import Change
@@ -57,7 +58,10 @@ class Contents:
         key = (resource.plural, namespace)
         if key in self._followed:
             return
-        informer: Informer[Any] = Informer(self._client, resource, namespace=namespace)
+        # Parts of code never change, and there may be many of them.
+        informer: Informer[Any] = Informer(
+            self._client, resource, namespace=namespace, label_selector=f"!{CODE_LABEL}"
+        )
         informer.subscribe(lambda change: self._tell(resource.plural, change))
         self._followed[key] = asyncio.ensure_future(informer.run())
 

@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from lockstep.api.core import ConfigMap, Secret
 from lockstep.api.pipeline import STEP_ANNOTATION
@@ -14,6 +15,8 @@ from lockstep.nodes.process.expansion import expand
 from lockstep.nodes.process.images import Entry
 from lockstep.nodes.process.spec import Container, EnvFrom, EnvVar, KeyRef, Pod
 
+ROOT_CA: Final = "kube-root-ca.crt"
+"""The ConfigMap of each namespace with the authority that signed the server's certificate."""
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
@@ -117,10 +120,7 @@ def command(
 
 
 def _all_keys(one: EnvFrom, sources: Sources) -> Iterator[tuple[str, str]]:
-    for ref, read in (
-        (one.config_map_ref, sources.config_map),
-        (one.secret_ref, sources.secret),
-    ):
+    for ref, read in ((one.config_map_ref, sources.config_map), (one.secret_ref, sources.secret)):
         if ref is None:
             continue
         content = read(ref.name, optional=ref.optional) or {}
@@ -162,7 +162,10 @@ def _key(ref: KeyRef, content: Mapping[str, bytes] | None, kind: str, pod: Pod) 
 
 
 def referenced(pod: Pod) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of the ConfigMaps and of the Secrets that *pod* refers to anywhere."""
+    """Return the names of the ConfigMaps and of the Secrets that *pod* refers to anywhere.
+
+    The node itself answers for the ConfigMap of the server's authority.
+    """
     maps, secrets = set[str](), set[str]()
     for container in [*pod.spec.init_containers, *pod.spec.containers]:
         for one in container.env_from:
@@ -178,4 +181,4 @@ def referenced(pod: Pod) -> tuple[frozenset[str], frozenset[str]]:
         for projection in volume.projected.sources if volume.projected else []:
             maps.update([projection.config_map.name] if projection.config_map else [])
             secrets.update([projection.secret.name] if projection.secret else [])
-    return frozenset(maps), frozenset(secrets)
+    return frozenset(maps - {ROOT_CA}), frozenset(secrets)

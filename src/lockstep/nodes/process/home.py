@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,37 @@ class PodHome:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o711)
         write_atomically(self.path / "record.json", msgspec.json.encode(self.record))
 
+    def first_time(self, event: str) -> bool:
+        """Write down that an event was made; return False where it was before."""
+        if event in self.record.told:
+            return False
+        self.record.told.append(event)
+        self.save()
+        return True
+
+    def note_groups(self, places: Collection[str]) -> None:
+        """Write down which control groups the pod has."""
+        if not set(places) <= set(self.record.groups):
+            self.record.groups = sorted({*self.record.groups, *places})
+            self.save()
+
+    def disrupt(self, why: str) -> str:
+        """Write down why the node stops the pod, and return it.
+
+        Where the API server ends at the same time, the next start tells it.
+        """
+        self.record.disrupted = why
+        self.save()
+        return why
+
+    def forget_disruption(self) -> bool:
+        """Forget a stop of the node; return whether there was one."""
+        if not self.record.disrupted:
+            return False
+        self.record.disrupted = ""
+        self.save()
+        return True
+
     @property
     def hosts(self) -> Path:
         """Return where the pod's hosts file is."""
@@ -235,7 +267,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Change a file in place, so that whoever has it mounted sees the new content."""
+    """Change a file in place, so that containers that have it mounted see the new content."""
     data = text.encode()
     fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:

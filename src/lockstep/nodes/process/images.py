@@ -107,7 +107,7 @@ def _read(text: bytes, where: str) -> tuple[Image, ...]:
 
 
 def _matches(image: str, pattern: str) -> bool:
-    """Tell whether *pattern* is for *image*, whatever registry comes before its name."""
+    """Tell whether *pattern* is for *image*, with any registry before its name."""
     parts = image.split("/")
     return any(fnmatchcase("/".join(parts[start:]), pattern) for start in range(len(parts)))
 

@@ -15,6 +15,8 @@ from typing import Final
 import msgspec
 
 from lockstep.api import names
+from lockstep.api.pipeline import KEPT_LOGS, RUN_LABEL
+from lockstep.kube.kept_logs import KeptLog
 from lockstep.nodes.process import logs, paths
 from lockstep.nodes.process.home import PodHome, Record, write_atomically
 
@@ -26,33 +28,23 @@ MAX_PODS: Final = 5000
 _RECORD: Final = "pod.json"
 
 
-class LogEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
+class LogEntry(KeptLog, frozen=True, kw_only=True, omit_defaults=True):
     """One pod of a job whose logs are on this node."""
 
     namespace: str
-    pod: str
-    uid: str
     job: str = ""
-    job_uid: str = ""
-    role: str = ""
-    index: str = ""
-    attempt: str = ""
-    containers: list[str] = []
-    started: float = 0.0
-    """Seconds since the epoch at which the node took the pod up."""
-    ended: float = 0.0
-    """Seconds since the epoch at which the pod left the node; 0 while it is here."""
     size: int = 0
 
     @classmethod
     def of(cls, record: Record, *, ended: float = 0.0, size: int = 0) -> LogEntry:
         """Return the entry of the pod with *record*."""
         labels = record.labels
+        run = labels.get(RUN_LABEL)
         return cls(
             namespace=record.namespace,
             pod=record.name,
             uid=record.uid,
-            job=labels.get(names.JOB_LABEL, ""),
+            job=labels.get(names.JOB_LABEL, KEPT_LOGS.format(run) if run else ""),
             job_uid=record.owner,
             role=labels.get(names.ROLE_LABEL, ""),
             index=labels.get(names.INDEX_LABEL, ""),

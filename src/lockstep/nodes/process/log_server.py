@@ -81,7 +81,7 @@ def admit(request: web.Request) -> None:
     """Let the API server and administrators pass.
 
     Raises:
-        HTTPForbidden: when it is somebody else.
+        HTTPForbidden: when it is another user.
     """
     transport = request.transport
     if transport is None or not may_read(transport.get_extra_info("peercert") or {}):
@@ -92,11 +92,7 @@ class LogServer:
     """Serves ``/containerLogs`` on loopback, over TLS, to those who may read them."""
 
     def __init__(
-        self,
-        shelf: Shelf,
-        context: ssl.SSLContext,
-        address: str,
-        more: Iterable[web.RouteDef] = (),
+        self, shelf: Shelf, context: ssl.SSLContext, address: str, more: Iterable[web.RouteDef] = ()
     ) -> None:
         self._shelf, self._context, self._address = shelf, context, address
         app = web.Application()

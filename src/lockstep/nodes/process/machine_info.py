@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,7 @@ def memory() -> int:
     return min([total, *_limits()])
 
 
-def _limits() -> list[int]:
-    found = []
+def _limits() -> Iterator[int]:
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
@@ -50,8 +50,7 @@ def _limits() -> list[int]:
         else:
             continue
         with contextlib.suppress(OSError, ValueError):
-            found.append(int(file.read_text()))
-    return found
+            yield int(file.read_text())
 
 
 def info() -> dict[str, Any]:

@@ -41,6 +41,7 @@ from lockstep.nodes.process.shelf import PodShelf
 from lockstep.nodes.process.spec import Pod
 from lockstep.nodes.process.surroundings import Surroundings
 from lockstep.nodes.process.tokens import Tokens
+from lockstep.nodes.process.volume_store import shared_memory
 
 log = logging.getLogger(__name__)
 
@@ -91,16 +92,22 @@ async def run(
     """
     table = load(images)
     with _alone(data) as place:
-        hidden = tuple(dict.fromkeys(str(one.resolve()) for one in (*hide, place)))
+        hidden = tuple(dict.fromkeys(str(one.resolve()) for one in (*hide, place, shared_memory())))
         allowed = replace(isolation.find(), hidden=hidden)
         if not allowed.mounts:
             log.warning("containers can read %s: %s", ", ".join(hidden), allowed.problem)
         async with Client(ClusterConfig.load(kubeconfig)) as client:
             node = _Node(client, place, machine_info.node_name(name), allowed, table, where=where)
             node.pair = pair
-            if data_cache is not None:
-                node.data_cache = DataCache(client, node.name, data_cache, place / "data", hidden)
+            config = data_cache or _cache_config(kubeconfig)
+            node.give(DataCache(client, node.name, config, place / "data", hidden))
             await node.run(ready)
+
+
+def _cache_config(kubeconfig: Path | None) -> Path | None:
+    """Return the kubeconfig of the data cache: the one beside the node's own, else the same."""
+    beside = kubeconfig.with_name("data-cache.kubeconfig") if kubeconfig is not None else None
+    return beside if beside is not None and beside.exists() else kubeconfig
 
 
 @contextlib.contextmanager
@@ -138,7 +145,7 @@ class _Node:
         where: Where,
     ) -> None:
         self.client, self.data, self.name, self.address = client, data, name, where.address
-        self.data_cache: DataCache | None = None
+        self.data_cache: DataCache
         self.pair: certificates.Pair | None = None
         self.recorder = Recorder(client, "process-node")
         self.inventory = finding.find(cpus=os.sched_getaffinity(0))
@@ -174,6 +181,11 @@ class _Node:
         self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels, name))
         _offer_message_file(allowed)
 
+    def give(self, cache: DataCache) -> None:
+        """Let the node keep datasets with *cache*."""
+        self.data_cache = cache
+        self.agent.node.claims.no_cache = lambda: cache.problem
+
     def describe(self, port: int) -> Description:
         """Return what the node says of itself."""
         problems = tuple(f"{key}: {why}" for key, why in self.groups.problems.items())
@@ -193,13 +205,14 @@ class _Node:
         context = certificates.serving_context(pair, await self._clients())
         shelf = PodShelf(self.agent)
         server = LogServer(shelf, context, self.address, RemoteServer(shelf, shelf).routes())
-        registration = Registration(self.client, self.describe(await server.start()))
+        described = self.describe(await server.start())
+        told = replace(described, caches=not self.data_cache.problem)
+        registration = Registration(self.client, told)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self.recorder.close)
             stack.push_async_callback(server.stop)
-            parts = [asyncio.ensure_future(one) for one in (self.names.run(), self.agent.run())]
-            if self.data_cache is not None:
-                parts.append(asyncio.ensure_future(self.data_cache.run()))
+            running = (self.names.run(), self.agent.run(), self.data_cache.run())
+            parts = [asyncio.ensure_future(one) for one in running]
             try:
                 await self._run_parts(parts, registration, ready)
             except asyncio.CancelledError:

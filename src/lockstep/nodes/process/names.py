@@ -15,7 +15,9 @@ from lockstep.api.names import LEADS_TO_ANNOTATION
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.informer import Informer
-from lockstep.nodes.process.home import rewrite
+from lockstep.nodes.process import spec
+from lockstep.nodes.process.facts import PodFacts
+from lockstep.nodes.process.home import PodHome, rewrite
 from lockstep.nodes.process.hosts import Backing, Peer, hosts_file
 from lockstep.nodes.process.spec import HostAlias
 
@@ -29,6 +31,22 @@ class Resident:
     peer: Peer
     aliases: tuple[HostAlias, ...]
     file: Path
+
+
+def resident(pod: spec.Pod, facts: PodFacts, home: PodHome, hostname: str) -> Resident:
+    """Return a pod of this node as others find it by name."""
+    meta = pod.metadata
+    known = [facts.of(one.name) for one in pod.spec.containers]
+    peer = Peer(
+        meta.namespace,
+        meta.name,
+        home.record.address,
+        meta.labels,
+        hostname,
+        pod.spec.subdomain,
+        all(one.running and one.ready for one in known),
+    )
+    return Resident(peer, tuple(pod.spec.host_aliases), home.hosts)
 
 
 def backing(service: Service) -> Backing:
@@ -75,7 +93,7 @@ class Names:
     """Follows services, and the pods behind those that name a pod of this node.
 
     The pods of other nodes are followed namespace by namespace, and only where a service selects
-    a pod of this node: a cluster may have many pods that nobody here will ever call.
+    a pod of this node: a cluster may have many pods that no pod here will ever call.
     """
 
     def __init__(self, client: Client) -> None:

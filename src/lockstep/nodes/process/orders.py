@@ -129,12 +129,7 @@ class OrderBook:
         }
 
     def beside(
-        self,
-        pod: Pod,
-        container: Container,
-        pid: int,
-        argv: list[str],
-        image: Entry | None = None,
+        self, pod: Pod, container: Container, pid: int, argv: list[str], image: Entry | None = None
     ) -> Orders:
         """Return the orders for a command beside the running process *pid* of *container*.
 

@@ -1,4 +1,4 @@
-"""Which names may become paths: whatever comes from a pod is checked here before it is used."""
+"""Which names may become paths: each name from a pod is checked here before it is used."""
 
 from __future__ import annotations
 

@@ -131,6 +131,17 @@ class Ports:
         except OSError as error:
             self.problem = error.strerror or str(error)
 
+    def join(self, pod: Pod, container: str, address: str) -> tuple[str, ...]:
+        """Give a pod its declared ports; return what *container* joins them by, if it has any.
+
+        Raises:
+            OSError: when the kernel or the node's rights do not allow it.
+        """
+        wanted = declared(pod)
+        if not wanted or not address:
+            return ()
+        return (self.enter(pod.metadata.uid, container, address, wanted),)
+
     def enter(self, pod: str, container: str, address: str, ports: Collection[int]) -> str:
         """Hang the programs on the group of *pod*; return what *container* joins it by.
 

@@ -12,12 +12,15 @@ from typing import Any
 
 from lockstep.api import names
 from lockstep.api.core import LEASES, NODES
+from lockstep.api.dataset_cache import CAN_CACHE_LABEL
+from lockstep.api.meta import ObjectMeta
 from lockstep.devices.core import stated
 from lockstep.devices.core.model import Inventory
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.nodes.process import machine_info
 from lockstep.nodes.process.status import timestamp
+from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +41,8 @@ class Description:
     devices: Inventory
     problems: tuple[str, ...]
     """Limits that cannot be enforced here."""
+    caches: bool = True
+    """Whether it keeps datasets."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -50,6 +55,7 @@ class Description:
             "beta.kubernetes.io/arch": machine_info.architecture(),
             "beta.kubernetes.io/os": "linux",
             names.NODE_KIND_LABEL: "process",
+            CAN_CACHE_LABEL: "true" if self.caches else "false",
         }
         return found | stated.labels(self.devices)
 
@@ -133,7 +139,7 @@ class Registration:
         while True:
             await asyncio.sleep(RENEW_EVERY)
             try:
-                # A node that somebody deleted registers again, as a kubelet's does.
+                # A node that was deleted registers again, as a kubelet's does.
                 there = await self._client.get(NODES, self._node.name)
                 await self._renew()
                 # One that was silent for a while may have been taken for lost.
@@ -164,13 +170,9 @@ class Registration:
 
     async def _tell(self, *, ready: bool, why: str) -> None:
         status = self._node.status(ready=ready, why=why, now=time.time(), since=self._since)
-        await self._client.patch(
-            NODES,
-            self._node.name,
-            {"status": status},
-            how=Patch.STRATEGIC,  # conditions of others stay
-            subresource="status",
-        )
+        # Conditions of others stay.
+        how, meta = Patch.STRATEGIC, ObjectMeta(name=self._node.name)
+        await patch_status(self._client, NODES, meta, status, how=how)
 
     async def _renew(self) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

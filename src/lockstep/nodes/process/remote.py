@@ -1,4 +1,4 @@
-"""Commands beside a container whose input and output are somebody else's, far away."""
+"""Commands beside a container whose input and output belong to a remote client."""
 
 from __future__ import annotations
 

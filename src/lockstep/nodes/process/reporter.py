@@ -11,16 +11,18 @@ from typing import Any, Protocol
 
 import msgspec
 
+from lockstep.api.backoff import Backoff, Pauses
 from lockstep.kube.errors import ApiError, Conflict, Invalid, NotFound
 from lockstep.nodes.process.facts import PodFacts
 from lockstep.nodes.process.home import PodHome
 from lockstep.nodes.process.spec import POD_RUNS, Pod, PodStatus
 from lockstep.nodes.process.status import OWNED, pod_status
 from lockstep.nodes.process.surroundings import Surroundings
+from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY, LONGEST_RETRY = 0.2, 10.0
+RETRIES = Backoff(initial=0.2, cap=10.0, jitter=0.2)
 LAST_WORD = 1.0
 """Seconds that a node which stops waits for a pod's last status to be written."""
 
@@ -71,14 +73,14 @@ class Reporter:
             await asyncio.wait_for(self._idle.wait(), LAST_WORD)
 
     async def run(self) -> None:
-        """Tell the server whatever is new, until the pod is gone; runs until then."""
-        wait = FIRST_RETRY
+        """Write each new status to the server until the pod is gone."""
+        pauses = Pauses(RETRIES)
         while not self.removed:
             await self._due.wait()
             self._due.clear()
             try:
                 await self._tell()
-                wait = FIRST_RETRY
+                pauses.worked()
                 if not self._due.is_set():
                     self._idle.set()
             except NotFound:
@@ -86,8 +88,7 @@ class Reporter:
             except (ApiError, OSError) as error:
                 meta = self._subject.pod.metadata
                 log.warning("status of %s/%s: %s", meta.namespace, meta.name, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, LONGEST_RETRY)
+                await asyncio.sleep(pauses.failed())
                 self._due.set()
 
     async def _tell(self) -> None:
@@ -101,12 +102,9 @@ class Reporter:
         self._note_crashes(status)
         digest = hashlib.sha256(msgspec.json.encode(status)).hexdigest()
         if digest != subject.home.record.reported or self._overtaken():
-            meta = subject.pod.metadata
-            patch = {"metadata": {"uid": meta.uid}, "status": status}
+            client, meta = self._node.client, subject.pod.metadata
             try:
-                pod = await self._node.client.patch(
-                    POD_RUNS, meta.name, patch, meta.namespace, subresource="status"
-                )
+                pod = await patch_status(client, POD_RUNS, meta, status)
             except (Conflict, Invalid) as error:
                 if not await self._replaced():
                     raise

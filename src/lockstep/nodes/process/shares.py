@@ -31,6 +31,7 @@ from lockstep.devices.core.holders import asked as whole_asked
 from lockstep.devices.core.model import Card
 from lockstep.devices.sharing import front
 from lockstep.devices.sharing.core.asks import MIB, Ask, BadAsk, asked
+from lockstep.devices.sharing.region import files as _files
 from lockstep.devices.sharing.shelf import Grant, Shelf
 from lockstep.nodes.process.environment import Command, ConfigError
 from lockstep.nodes.process.facts import Resized
@@ -187,17 +188,19 @@ class Shares:
         self.shelf.drop(uid)
 
     def _entered(self, found: front.Front, share: Path) -> Entered:
-        bell, libraries = self.shelf.bell, found.directory
-        seen = {"front": libraries, "share": share, "bell": bell}
-        if self._mounts:
-            seen = {name: PLACE / name for name in seen}
+        libraries = found.directory
+        if not self._mounts:
+            told = front.told(share, found.cuda, found.nvml)
+            return Entered((), tuple(told.items()), str(libraries))
+        own = [path for path in _files(share) if path != share]
         mounts = (
             _mount(libraries, PLACE / "front", read_only=True),
-            _mount(share, PLACE / "share"),
-            _mount(bell, PLACE / "bell"),
+            # The container reads what it was granted; it writes its account and its bell.
+            _mount(share, front.inside(PLACE, share), read_only=True),
+            *(_mount(path, front.inside(PLACE, path)) for path in own),
         )
-        told = front.told(seen["share"], seen["bell"], found.cuda, found.nvml)
-        return Entered(mounts if self._mounts else (), tuple(told.items()), str(seen["front"]))
+        told = front.told(front.inside(PLACE, share), found.cuda, found.nvml)
+        return Entered(mounts, tuple(told.items()), str(PLACE / "front"))
 
 
 def taken(pod: Pod, others: Iterable[tuple[Pod, list[int]]], cards: Sequence[Card]) -> set[int]:
@@ -228,7 +231,7 @@ def _sum(pod: Pod) -> tuple[int, int]:
 
 
 def _lenient(pod: Pod, container: Container) -> Size | None:
-    """Return what a container's share counts, whatever is wrong with how it is asked for.
+    """Return what a container's share counts, also where the request for it is malformed.
 
     Whole cards are no share.
     """

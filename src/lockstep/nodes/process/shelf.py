@@ -30,21 +30,21 @@ class PodShelf:
         worker = self._agent.find(namespace, pod)
         if worker is None:
             raise NoLog(f"pod {namespace}/{pod} is not on this node")
-        keeper = worker.keepers.get(container)
-        if keeper is None:
+        runner = worker.runners.get(container)
+        if runner is None:
             raise NoLog(f"container {container} not found in pod {pod}")
         if previous:
-            run = keeper.previous
+            run = runner.previous
             if run is None:
                 text = f'previous terminated container "{container}" in pod "{pod}" not found'
                 raise NoLog(text, waiting=True)
             return worker.home.log(container, run.attempt), _never
-        present = keeper.present
+        present = runner.present
         if present is None:
             text = f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating'
             raise NoLog(text, waiting=True)
         log = worker.home.log(container, present.attempt)
-        return log, lambda: keeper.present is present and present.exit is None
+        return log, lambda: runner.present is present and present.exit is None
 
     def of_job(self, namespace: str, job: str) -> list[LogEntry]:
         """Return the pods of a job whose logs are here, those of pods that are gone too."""
@@ -79,12 +79,12 @@ class PodShelf:
             NoContainer: when there is none that runs.
         """
         worker = self._agent.find(namespace, pod)
-        keeper = worker.keepers.get(container) if worker is not None else None
-        if keeper is None:
+        runner = worker.runners.get(container) if worker is not None else None
+        if runner is None:
             raise NoContainer(f"container {container} not found in pod {pod}")
-        if keeper.present is None or keeper.present.exit is not None:
+        if runner.present is None or runner.present.exit is not None:
             raise NoContainer(f"container {container} of pod {pod} does not run")
-        return keeper.orders_beside(argv)
+        return runner.orders_beside(argv)
 
     def address(self, namespace: str, pod: str) -> str:
         """Return the address on which a pod listens.

@@ -326,6 +326,7 @@ class PodSpec(Wire, frozen=True):
     host_aliases: list[HostAlias] = []
     host_network: bool = False
     service_account_name: str = ""
+    automount_service_account_token: bool | None = None
     security_context: PodSecurity = PodSecurity()
     os: PodOS | None = None
     readiness_gates: list[dict[str, str]] = []

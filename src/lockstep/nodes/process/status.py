@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep.api.share_sizes import HELD, amounts
 from lockstep.nodes.process.facts import ContainerFacts, Exit, PodFacts, Role, Run, containers_of
-from lockstep.nodes.process.machine import due_at, finished, started_main
+from lockstep.nodes.process.pod_lifecycle import due_at, finished, started_main
 from lockstep.nodes.process.spec import Container, Pod
 
 Json = dict[str, Any]

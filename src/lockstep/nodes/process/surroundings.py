@@ -14,10 +14,11 @@ from lockstep.api.core import CONFIG_MAPS, SECRETS
 from lockstep.devices.core.model import Card
 from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
+from lockstep.nodes.process.account_access import root_ca
 from lockstep.nodes.process.cgroups import Groups
 from lockstep.nodes.process.claims import Claims
 from lockstep.nodes.process.contents import Contents
-from lockstep.nodes.process.environment import Sources, referenced
+from lockstep.nodes.process.environment import ROOT_CA, Sources, referenced
 from lockstep.nodes.process.images import SYSTEM_PATH, Entry, Images
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.kept_logs import KeptLogs
@@ -95,7 +96,8 @@ class Surroundings:
         """Return what *pod* refers to, as it is now."""
         maps, secrets = referenced(pod)
         space = pod.metadata.namespace
-        found_maps, found_secrets = {}, {}
+        found_maps = {ROOT_CA: root_ca(self.client.config.ca)}
+        found_secrets = {}
         for name in sorted(maps):
             try:
                 found_maps[name] = await self.client.get(CONFIG_MAPS, name, space)

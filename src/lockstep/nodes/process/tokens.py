@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from lockstep.kube.client import Client
+from lockstep.kube.errors import NotFound
+from lockstep.nodes.process.account_access import DEFAULT
 from lockstep.nodes.process.spec import Pod, TokenProjection
 
 KEPT = 0.8
@@ -21,6 +23,10 @@ class _Status(msgspec.Struct):
 
 class _Request(msgspec.Struct):
     status: _Status
+
+
+class _Account(msgspec.Struct):
+    automount: bool | None = msgspec.field(default=None, name="automountServiceAccountToken")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Tokens:
     async def of(self, pod: Pod) -> dict[tuple[str, int], str]:
         """Return the tokens of *pod* by audience and life.
 
+        The one that it did not ask for is empty where its account mounts none.
+
         Raises:
             ApiError: when the server issues none.
         """
@@ -56,7 +64,9 @@ class Tokens:
             held = self._held.get(key)
             if held is None or time.time() >= held.until:
                 until = time.time() + one.expiration_seconds * KEPT
-                held = self._held[key] = _Held(await self._ask(pod, one), until)
+                asked = one != DEFAULT or await self._mounted(pod)
+                token = await self._ask(pod, one) if asked else ""
+                held = self._held[key] = _Held(token, until)
             found[one.audience, one.expiration_seconds] = held.token
         return found
 
@@ -64,9 +74,18 @@ class Tokens:
         """Drop the tokens of the pod *uid*."""
         self._held = {key: held for key, held in self._held.items() if key[0] != uid}
 
+    async def _mounted(self, pod: Pod) -> bool:
+        """Tell whether the account of *pod* lets its token be mounted by default."""
+        if pod.spec.automount_service_account_token:
+            return True
+        try:
+            raw = await self._client.get_raw(_path(pod))
+        except NotFound:
+            return False
+        return msgspec.json.decode(raw, type=_Account).automount is not False
+
     async def _ask(self, pod: Pod, wanted: TokenProjection) -> str:
         meta = pod.metadata
-        account = pod.spec.service_account_name or "default"
         spec = {
             "audiences": [wanted.audience] if wanted.audience else [],
             "expirationSeconds": wanted.expiration_seconds,
@@ -78,6 +97,11 @@ class Tokens:
             },
         }
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        path = f"/api/v1/namespaces/{meta.namespace}/serviceaccounts/{account}/token"
-        answer = await self._client.request("POST", path, body=msgspec.json.encode(body))
+        data = msgspec.json.encode(body)
+        answer = await self._client.request("POST", f"{_path(pod)}/token", body=data)
         return msgspec.json.decode(answer, type=_Request).status.token
+
+
+def _path(pod: Pod) -> str:
+    account = pod.spec.service_account_name or "default"
+    return f"/api/v1/namespaces/{pod.metadata.namespace}/serviceaccounts/{account}"

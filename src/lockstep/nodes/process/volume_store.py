@@ -26,6 +26,8 @@ _KINDS = {
     "BlockDevice": (stat.S_ISBLK, "block device"),
 }
 _SECRETS_SIZE = 4 << 20
+ACCESS = "kube-api-access"
+"""The volume with the token of a pod's service account that the node adds."""
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a directory of the user's own is made in it
 
 
@@ -82,14 +84,16 @@ class VolumeStore:
             place.symlink_to(claimed.path)
 
     def read_only(self, volume: Volume) -> bool:
-        """Tell whether no container may write to *volume*, whatever it asks for."""
+        """Tell whether *volume* is read-only for all containers, also where one asks to write."""
         claim = volume.persistent_volume_claim
         place = self.root / paths.label(volume.name)
         return claim is not None and (claim.read_only or _mark(place).exists())
 
     def _make_directory(self, place: Path, volume: Volume) -> None:
-        if place.is_mount() or place.is_symlink():
+        if place.is_mount() or (place.is_symlink() and place.exists()):
             return
+        if place.is_symlink():  # the machine was started anew, and forgot what was in memory
+            place.unlink()
         place.mkdir(exist_ok=True)
         secret = secret_inside(volume)
         empty = volume.empty_dir or EmptyDir()
@@ -103,12 +107,16 @@ class VolumeStore:
         """Put *place* into memory: a file system of its own, else a corner of the machine's."""
         options = f"mode={mode:o}" + (f",size={size}" if size else "")
         try:
+            if volume.name == ACCESS:  # each pod has one: a mount each would outlive a killed node
+                raise Refused("a corner is enough")
             mount("tmpfs", str(place), 0, "tmpfs", options)
         except Refused as error:
             place.chmod(0o700)
             corner = self._corner / place.name
             try:
-                corner.mkdir(parents=True, mode=0o700, exist_ok=True)
+                shared_memory().mkdir(mode=0o700, exist_ok=True)
+                corner.mkdir(parents=True, exist_ok=True)
+                corner.chmod(mode)
             except OSError:
                 self.remarks.append(f"volume {volume.name} is on disk, not in memory: {error}")
                 return
@@ -120,7 +128,7 @@ class VolumeStore:
     @property
     def _corner(self) -> Path:
         """Return where volumes in memory lie when none can be mounted; it is the user's own."""
-        return SHARED_MEMORY / f"lockstep-{os.geteuid()}" / self.root.parent.name
+        return shared_memory() / self.root.parent.name
 
     def path(self, volume: Volume, sub_path: str) -> Path:
         """Return what is to be mounted for *volume*; a missing sub-path is made.
@@ -166,6 +174,11 @@ class VolumeStore:
         """Remove the volumes and what is in them."""
         self.empty_memory()
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def shared_memory() -> Path:
+    """Return the user's own directory in memory; no container sees what is in it."""
+    return SHARED_MEMORY / f"lockstep-{os.geteuid()}"
 
 
 def _mark(place: Path) -> Path:

@@ -62,7 +62,7 @@ def _of(source: Projection, mode: int, around: Around) -> list[File]:
     if source.service_account_token is not None:
         wanted = source.service_account_token
         token = around.sources.tokens[wanted.audience, wanted.expiration_seconds]
-        return [File(paths.relative(wanted.path), token.encode(), mode)]
+        return [File(paths.relative(wanted.path), token.encode(), mode)] if token else []
     raise ConfigError("a projected volume has a source of a kind that a process node lacks")
 
 

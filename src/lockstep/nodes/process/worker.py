@@ -13,16 +13,15 @@ from typing import Any
 from lockstep.api.names import GPU_RESIZE_ANNOTATION, NICS
 from lockstep.devices.sharing.front import NoFront
 from lockstep.kube.errors import ApiError
-from lockstep.nodes.process import admission, cgroups, fences, machine, paths, ports
+from lockstep.nodes.process import admission, cgroups, fences, paths, pod_lifecycle
 from lockstep.nodes.process.cgroups import Membership, limits_of
 from lockstep.nodes.process.claims import NotYet
+from lockstep.nodes.process.container_runner import ContainerRunner
 from lockstep.nodes.process.downward import Place
 from lockstep.nodes.process.environment import Around, ConfigError, command, packages
 from lockstep.nodes.process.facts import PodFacts, Verdict, containers_of
 from lockstep.nodes.process.home import PodHome, RunHome, verdict_of, with_verdict
-from lockstep.nodes.process.hosts import Peer
-from lockstep.nodes.process.keeper import Keeper
-from lockstep.nodes.process.names import Resident
+from lockstep.nodes.process.names import resident
 from lockstep.nodes.process.orders import OrderBook, home_directory, identity
 from lockstep.nodes.process.reporter import Reporter
 from lockstep.nodes.process.shim.calls import Refused
@@ -47,14 +46,9 @@ class Worker:
     def __init__(self, node: Surroundings, pod: Pod, home: PodHome) -> None:
         self.node, self.pod, self.home = node, pod, home
         self.book = OrderBook(home, node.isolation, self.hostname)
-        self.keepers = {
-            container.name: Keeper(
-                pod,
-                container,
-                self.book,
-                node.image(container),
-                changed=self.changed,
-                say=self.say,
+        self.runners = {
+            container.name: ContainerRunner(
+                pod, container, self.book, node.image(container), changed=self.changed, say=self.say
             )
             for container, _ in containers_of(pod)
         }
@@ -85,7 +79,7 @@ class Worker:
     @property
     def facts(self) -> PodFacts:
         """Return all that is known of the pod now."""
-        known = {name: keeper.facts for name, keeper in self.keepers.items()}
+        known = {name: runner.facts for name, runner in self.runners.items()}
         return replace(self.state, containers=known)
 
     # --- what others tell it ---
@@ -133,9 +127,9 @@ class Worker:
         self._hasten()
 
     def _hasten(self) -> None:
-        for keeper in self.keepers.values():
-            if keeper.grace is not None:
-                keeper.stop(self.state.grace, "")
+        for runner in self.runners.values():
+            if runner.grace is not None:
+                runner.stop(self.state.grace, "")
 
     # --- its life ---
 
@@ -160,9 +154,9 @@ class Worker:
         """Do what is to be done now; return when to look again, none for when something happens."""
         async with self._acting:
             if self.frozen:
-                decision = machine.Decision()
+                decision = pod_lifecycle.Decision()
             else:
-                decision = machine.decide(self.pod, self.facts, time.time())
+                decision = pod_lifecycle.decide(self.pod, self.facts, time.time())
             for action in decision.actions:
                 await self._perform(action)
             self._resize_share()
@@ -189,21 +183,21 @@ class Worker:
             await asyncio.wait_for(self._wake.wait(), wait)
 
     async def _resume(self) -> None:
-        for keeper in self.keepers.values():
-            await keeper.resume()
+        for runner in self.runners.values():
+            await runner.resume()
         # Where nothing runs any more the machine itself may have been started anew, and what was
         # in memory is gone: such a pod is prepared again.
-        if any(keeper.facts.running for keeper in self.keepers.values()):
+        if any(runner.facts.running for runner in self.runners.values()):
             self.state = replace(self.state, prepared=True)
 
-    async def _perform(self, action: machine.Action) -> None:
-        if isinstance(action, machine.Prepare):
+    async def _perform(self, action: pod_lifecycle.Action) -> None:
+        if isinstance(action, pod_lifecycle.Prepare):
             await self._prepare()
-        elif isinstance(action, machine.Start):
+        elif isinstance(action, pod_lifecycle.Start):
             await self._start(action)
-        elif isinstance(action, machine.Stop):
-            self.keepers[action.container].stop(action.grace, action.why)
-        elif isinstance(action, machine.Fail):
+        elif isinstance(action, pod_lifecycle.Stop):
+            self.runners[action.container].stop(action.grace, action.why)
+        elif isinstance(action, pod_lifecycle.Fail):
             self.say("Warning", action.verdict.reason, action.verdict.message)
             self.fail(action.verdict)
         else:
@@ -227,7 +221,7 @@ class Worker:
             soon = isinstance(error, NotYet)
             if self.state.hindrance is None or self.state.hindrance.message != message:
                 self.say("Warning", "FailedMount", f"volumes cannot be set up: {message}")
-            hindrance = machine.retry(
+            hindrance = pod_lifecycle.retry(
                 self.state.hindrance, "ContainerCreating", message, time.time()
             )
             if soon:
@@ -245,25 +239,23 @@ class Worker:
         )
         return Around(self.pod, sources, place)
 
-    async def _start(self, action: machine.Start) -> None:
-        keeper = self.keepers[action.container]
+    async def _start(self, action: pod_lifecycle.Start) -> None:
+        runner = self.runners[action.container]
         # A shim that was killed may have left something of the last run.
         cgroups.kill(self.home.record.groups, action.container)
         try:
             around = await self._around()
-            orders = self._orders(keeper.container, around)
-            await keeper.start(action.attempt, orders)
+            orders = self._orders(runner.container, around)
+            await runner.start(action.attempt, orders)
             self._note_undisturbed()
         except (ConfigError, paths.UnsafeName, ApiError, NoFront) as error:
-            keeper.hinder("CreateContainerConfigError", str(error))
+            runner.hinder("CreateContainerConfigError", str(error))
         except (Refused, OSError) as error:
-            keeper.hinder("CreateContainerError", str(error))
+            runner.hinder("CreateContainerError", str(error))
 
     def _note_undisturbed(self) -> None:
         """Forget a stop of the node from which the pod's containers have started again."""
-        if self.home.record.disrupted:
-            self.home.record.disrupted = ""
-            self.home.save()
+        if self.home.forget_disruption():
             self.state = replace(self.state, disrupted="")
 
     def _orders(self, container: Container, around: Around) -> Callable[[RunHome], dict[str, Any]]:
@@ -282,17 +274,13 @@ class Worker:
         if share.remark:
             self._remark("ShareNotHeld", f"container {container.name}: {share.remark}")
         membership = self.node.groups.enter(
-            self.pod.metadata.uid,
-            container.name,
-            limits_of(container, fences.denials(shut)),
+            self.pod.metadata.uid, container.name, limits_of(container, fences.denials(shut))
         )
         membership = self._with_own_ports(container, membership)
         places = self.node.groups.places(self.pod.metadata.uid)
         if self.node.ports.root is not None:
             places.append(str(self.node.ports.root / self.pod.metadata.uid))
-        if not set(places) <= set(self.home.record.groups):
-            self.home.record.groups = sorted({*self.home.record.groups, *places})
-            self.home.save()
+        self.home.note_groups(places)
         for failed in membership.unenforced:
             self._remark("LimitNotEnforced", f"container {container.name}: {failed}")
         return lambda run: self.book.start(
@@ -301,16 +289,13 @@ class Worker:
 
     def _with_own_ports(self, container: Container, membership: Membership) -> Membership:
         """Return *membership* with the group that gives the pod its declared ports."""
-        wanted, address = ports.declared(self.pod), self.home.record.address
-        if not wanted or not address:
-            return membership
         try:
-            joined = self.node.ports.enter(self.pod.metadata.uid, container.name, address, wanted)
+            joined = self.node.ports.join(self.pod, container.name, self.home.record.address)
         except OSError as error:
             why = error.strerror or str(error)
             self._remark("PortsShared", f"ports are shared with the pods beside this one: {why}")
             return membership
-        return replace(membership, procs=tuple(dict.fromkeys((*membership.procs, joined))))
+        return replace(membership, procs=tuple(dict.fromkeys((*membership.procs, *joined))))
 
     def _resize_share(self) -> None:
         """Hold the pod's share of GPUs to another size, where that was granted."""
@@ -339,31 +324,15 @@ class Worker:
 
     def _remark(self, reason: str, message: str, kind: str = "Warning") -> None:
         """Make an event that is made once in the life of the pod."""
-        key = f"{reason}: {message}"
-        if key not in self.home.record.told:
-            self.home.record.told.append(key)
-            self.home.save()
+        if self.home.first_time(f"{reason}: {message}"):
             self.say(kind, reason, message)
 
     def _tell_names(self) -> None:
-        meta, spec = self.pod.metadata, self.pod.spec
+        uid = self.pod.metadata.uid
         if self.state.released or not self.home.record.address:
-            self.node.names.drop(meta.uid)
+            self.node.names.drop(uid)
             return
-        known = self.facts
-        names = [one.name for one in spec.containers]
-        ready = all(known.of(name).running and known.of(name).ready for name in names)
-        me = Peer(
-            meta.namespace,
-            meta.name,
-            self.home.record.address,
-            meta.labels,
-            self.hostname,
-            spec.subdomain,
-            ready,
-        )
-        resident = Resident(me, tuple(spec.host_aliases), self.home.hosts)
-        self.node.names.put(meta.uid, resident)
+        self.node.names.put(uid, resident(self.pod, self.facts, self.home, self.hostname))
 
     # --- while it runs, and after ---
 
@@ -397,28 +366,26 @@ class Worker:
 
     def detach(self) -> None:
         """Leave the containers to their shims."""
-        for keeper in self.keepers.values():
-            keeper.detach()
+        for runner in self.runners.values():
+            runner.detach()
 
     def kill(self) -> None:
         """Kill all containers at once."""
-        for keeper in self.keepers.values():
-            keeper.kill()
+        for runner in self.runners.values():
+            runner.kill()
 
     async def stop_now(self, grace: float) -> None:
         """Stop all containers because the node itself ends."""
         self.frozen = True
         async with self._acting:
             pass  # what was being started has started, and is stopped with the rest
-        running = [keeper for keeper in self.keepers.values() if keeper.facts.running]
+        running = [runner for runner in self.runners.values() if runner.facts.running]
         if running:
-            # Where the API server ends at the same time this is told after the next start.
-            self.home.record.disrupted = "the node was told to stop"
-            self.home.save()
-            self.state = replace(self.state, disrupted=self.home.record.disrupted)
-        for keeper in running:
-            keeper.stop(grace, "the node stops")
-        await asyncio.gather(*(keeper.ended.wait() for keeper in running))
+            why = self.home.disrupt("the node was told to stop")
+            self.state = replace(self.state, disrupted=why)
+        for runner in running:
+            runner.stop(grace, "the node stops")
+        await asyncio.gather(*(runner.ended.wait() for runner in running))
         cgroups.remove(self.home.record.groups)
         VolumeStore(self.home.volumes).empty_memory()
         if running:

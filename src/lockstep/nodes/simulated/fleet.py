@@ -72,11 +72,7 @@ def arrives_in(node: Node, now: float) -> float:
 def node_object(node: SimulatedNode, now: float) -> dict[str, Any]:
     """Return the Node object to create for *node*."""
     return {
-        "metadata": {
-            "name": node.name,
-            "labels": labels(node),
-            "annotations": inventory(node),
-        },
+        "metadata": {"name": node.name, "labels": labels(node), "annotations": inventory(node)},
         "spec": {
             "providerID": f"simulated://{node.name}",
             "taints": [{"key": names.SIMULATED_TAINT, "effect": "NoSchedule"}],

@@ -23,7 +23,7 @@ from lockstep.nodes.simulated.spec import NodeGroup, SpecError, parse
 EXAMPLE = "gpu=0..8x8,nodes-per-leaf=4,idle=30s"
 _HEAD = re.compile(r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)=(?:(\d+)\.\.)?(\d+)x(\d+)")
 DEFAULTS = {"arrival": "0s", "idle": "1m"}
-"""Simulated nodes are there at once, unless somebody wants to see them come."""
+"""Simulated nodes are there at once, unless ``arrival`` sets a delay."""
 
 
 def parse_pool(text: str) -> NodePool:

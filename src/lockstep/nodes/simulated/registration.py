@@ -14,11 +14,13 @@ from typing import TypeVar
 from lockstep.api import names, quantity
 from lockstep.api.containers import Quantity
 from lockstep.api.core import LEASES, NAMESPACES, NODES, Node
+from lockstep.api.meta import ObjectMeta
 from lockstep.api.wire import to_builtins
-from lockstep.kube.client import Client, Patch
+from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound, Unreachable
 from lockstep.nodes.simulated import fleet
 from lockstep.nodes.simulated.fleet import SimulatedNode
+from lockstep.runtime.status import patch_status, put_condition
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +146,7 @@ class Registration:
         dead = names.FAIL_NODE_ANNOTATION in known.metadata.annotations
         changed = not _same_amounts(known.status.capacity, wanted["status"]["capacity"])
         if changed or not (dead or is_ready(known)):
-            change = {"status": wanted["status"]}
-            await self._client.patch(NODES, node.name, change, subresource="status")
+            await patch_status(self._client, NODES, known.metadata, wanted["status"])
         await self._taint(known)
 
     async def _taint(self, known: Node) -> None:
@@ -192,13 +193,7 @@ class Registration:
         conditions = fleet.conditions(
             ready=ready, why=why or "the simulated node is ready", now=now, since=since
         )
-        await self._client.patch(
-            NODES,
-            name,
-            {"status": {"conditions": conditions}},
-            how=Patch.STRATEGIC,  # conditions of others stay
-            subresource="status",
-        )
+        await put_condition(self._client, NODES, ObjectMeta(name=name), *conditions)
 
     async def adopt(self, name: str) -> None:
         """Keep a node alive that others have registered, and say that it is ready."""

@@ -13,6 +13,7 @@ from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.nodes.simulated import statuses
 from lockstep.nodes.simulated.timeline import Act, Action, Timeline
+from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
@@ -87,15 +88,9 @@ class PodRunner:
                     PODS, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid
                 )
             else:
-                await self._client.patch(
-                    PODS,
-                    meta.name,
-                    self._status(action),
-                    meta.namespace,
-                    # Of all forms that lose nothing of others this costs the server least.
-                    how=Patch.STRATEGIC,
-                    subresource="status",
-                )
+                # Of all forms that lose nothing of others this costs the server least.
+                how = Patch.STRATEGIC
+                await patch_status(self._client, PODS, meta, self._status(action), how=how)
         except (NotFound, Conflict):
             # The pod is gone, or another one has its name; the watch says so as well.
             return True
@@ -112,11 +107,7 @@ class PodRunner:
             host = self._hosts[pod.spec.node_name]
             return statuses.running(pod, address=address, host=host, now=now)
         return statuses.ended(
-            pod,
-            exit_code=action.exit_code,
-            why=action.why,
-            started_at=action.started_at,
-            now=now,
+            pod, exit_code=action.exit_code, why=action.why, started_at=action.started_at, now=now
         )
 
 

@@ -12,7 +12,6 @@ from lockstep.api import names
 from lockstep.api.core import NODES, PODS, Node
 from lockstep.api.node_health import NODE_HEALTHS
 from lockstep.kube.client import Client
-from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.nodes.simulated import kernel_log
 from lockstep.nodes.simulated.fleet import address, arrives_in, fleet
@@ -20,6 +19,7 @@ from lockstep.nodes.simulated.registration import Registration, is_ready
 from lockstep.nodes.simulated.runner import PodRunner
 from lockstep.nodes.simulated.spec import NodeGroup
 from lockstep.nodes.simulated.timeline import Timeline
+from lockstep.runtime.controller import Controller, Key
 
 log = logging.getLogger(__name__)
 

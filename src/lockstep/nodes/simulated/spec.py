@@ -95,7 +95,8 @@ def _from_file(path: Path) -> list[NodeGroup]:
         raise SpecError(f"{path} has {total} nodes in all; at most {MAX_NODES} can be simulated")
     prefixes = [group.name_prefix for group in groups]
     if len(set(prefixes)) < len(prefixes):
-        # Nodes of two groups must not share names, so prefixes that nobody chose get a number.
+        # Nodes of two groups must not share names, so prefixes that the user did not choose get a
+        # number.
         chosen = [entry.get("name-prefix") for entry in document]
         for i, group in enumerate(groups):
             if chosen[i] is None:

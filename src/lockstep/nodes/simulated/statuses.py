@@ -47,53 +47,42 @@ class PodAddresses:
 
 
 def running(pod: Pod, *, address: str, host: str, now: float) -> dict[str, Any]:
-    """Return the patch that makes *pod* run since *now*."""
+    """Return the status of a *pod* that runs since *now*."""
     started = show(now)
-    return _patch(
-        pod,
-        {
-            "phase": "Running",
-            "startTime": started,
-            "hostIP": host,
-            "hostIPs": [{"ip": host}],
-            "podIP": address,
-            "podIPs": [{"ip": address}],
-            "conditions": _conditions(pod, now, ready=True),
-            "initContainerStatuses": [
-                _container(pod, one, _init_state(one, started), ready=True)
-                for one in pod.spec.init_containers
-            ],
-            "containerStatuses": [
-                _container(pod, one, {"running": {"startedAt": started}}, ready=True)
-                for one in pod.spec.containers
-            ],
-        },
-    )
+    return {
+        "phase": "Running",
+        "startTime": started,
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": _conditions(pod, now, ready=True),
+        "initContainerStatuses": [
+            _container(pod, one, _init_state(one, started), ready=True)
+            for one in pod.spec.init_containers
+        ],
+        "containerStatuses": [
+            _container(pod, one, {"running": {"startedAt": started}}, ready=True)
+            for one in pod.spec.containers
+        ],
+    }
 
 
 def ended(pod: Pod, *, exit_code: int, why: str, started_at: float, now: float) -> dict[str, Any]:
-    """Return the patch that ends *pod*: its first container with *exit_code*, the others well."""
+    """Return the status of an ended *pod*: its first container with *exit_code*, others with 0."""
     codes = [exit_code] + [0] * (len(pod.spec.containers) - 1)
-    return _patch(
-        pod,
-        {
-            "phase": "Failed" if exit_code else "Succeeded",
-            "message": why or None,
-            "conditions": _conditions(pod, now, ready=False),
-            "initContainerStatuses": [
-                _ended_init(pod, one, started_at, now) for one in pod.spec.init_containers
-            ],
-            "containerStatuses": [
-                _container(pod, one, _terminated(pod, one, code, started_at, now), ready=False)
-                for one, code in zip(pod.spec.containers, codes, strict=True)
-            ],
-        },
-    )
-
-
-def _patch(pod: Pod, status: dict[str, Any]) -> dict[str, Any]:
-    # The uid makes the server refuse the patch for a new pod of the same name.
-    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+    return {
+        "phase": "Failed" if exit_code else "Succeeded",
+        "message": why or None,
+        "conditions": _conditions(pod, now, ready=False),
+        "initContainerStatuses": [
+            _ended_init(pod, one, started_at, now) for one in pod.spec.init_containers
+        ],
+        "containerStatuses": [
+            _container(pod, one, _terminated(pod, one, code, started_at, now), ready=False)
+            for one, code in zip(pod.spec.containers, codes, strict=True)
+        ],
+    }
 
 
 def _is_sidecar(container: Container) -> bool:

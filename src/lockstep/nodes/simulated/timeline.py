@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from lockstep.api import names, timestamp
+from lockstep.api.backoff import Backoff
 from lockstep.api.core import Pod
-from lockstep.kube.backoff import Backoff
 from lockstep.nodes.simulated.wishes import WishError, end_of, read
 
 RETRIES = Backoff(initial=0.2, cap=20.0, jitter=0.5)
@@ -87,7 +87,7 @@ class Timeline:
         return len(self._lives)
 
     def pod_seen(self, pod: Pod, now: float) -> None:
-        """Take a pod's present state; pods of other nodes are nobody's business here."""
+        """Take a pod's present state; pods of other nodes are passed over."""
         if pod.spec.node_name not in self._nodes:
             return
         uid = pod.metadata.uid

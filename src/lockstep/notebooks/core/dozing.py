@@ -1,7 +1,7 @@
 """Pages that are only looked at, such as a TensorBoard: they sleep meanwhile. Pure.
 
-The gateway notes when a page is asked for, in the annotation that Kubeflow has for it, and wakes
-one that sleeps.
+The console's door notes when a page is asked for, in the annotation that Kubeflow has for it, and
+wakes one that sleeps.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ def is_page(notebook: Notebook) -> bool:
 def asleep(notebook: Notebook) -> bool:
     """Tell whether a page sleeps, and wakes when it is asked for."""
     return is_page(notebook) and notebook.metadata.annotations.get(STOPPED) == ASLEEP
+
+
+def stopped(notebook: Notebook) -> bool:
+    """Tell whether its user stopped a notebook: it stays so when its page is opened."""
+    return notebook.metadata.annotations.get(STOPPED, ASLEEP) != ASLEEP
 
 
 def left(notebook: Notebook, now: float) -> float | None:

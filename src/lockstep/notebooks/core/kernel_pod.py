@@ -8,10 +8,11 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from lockstep.api.core import PODS, SECRETS
+from lockstep.api.meta import owner_reference
 from lockstep.api.names import QUEUE_LABEL, SCHEDULER_NAME
 from lockstep.api.notebooks import EnvironmentSpec, Kernel
 from lockstep.notebooks.core import keys
-from lockstep.notebooks.core.world import Json, SeenKernel, Settings
+from lockstep.notebooks.core.kernel_state import Json, SeenKernel, Settings
 
 KERNEL_LABEL: Final = "lockstep.dev/kernel"
 PORT: Final = 8890
@@ -192,11 +193,4 @@ def _volume_name(claim: str) -> str:
 
 
 def _owned(kernel: Kernel) -> dict[str, Any]:
-    owner = {
-        "apiVersion": kernel.api_version,
-        "kind": kernel.kind,
-        "name": kernel.metadata.name,
-        "uid": kernel.metadata.uid,
-        "controller": True,
-    }
-    return {"namespace": kernel.metadata.namespace, "ownerReferences": [owner]}
+    return {"namespace": kernel.metadata.namespace, "ownerReferences": [owner_reference(kernel)]}

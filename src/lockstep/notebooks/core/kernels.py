@@ -11,17 +11,8 @@ from lockstep.api.core import PODS, Pod
 from lockstep.api.notebooks import Idle, KernelPhase, KernelStatus, ParkedState
 from lockstep.api.wire import convert
 from lockstep.notebooks.core import kernel_pod
-from lockstep.notebooks.core.world import (
-    Action,
-    Create,
-    Decision,
-    Delete,
-    Park,
-    Report,
-    SeenKernel,
-    Settings,
-    Tell,
-)
+from lockstep.notebooks.core.kernel_state import Decision, Park, Report, SeenKernel, Settings
+from lockstep.runtime.actions import Create, Delete, Note
 
 SOON: Final = 0.3
 """Seconds between two looks at a kernel that starts."""
@@ -48,7 +39,7 @@ def decide(seen: SeenKernel, settings: Settings, now: float) -> Decision:
         why = pod.status.message or pod.status.reason or "its process ended"
         status = replace(status, pod_uid=pod.metadata.uid)
         ended = _rest(status, "Lost", f"its pod ended: {why}; {_LAST_STATE}")
-        return Decision(ended, (_delete(pod), Tell("Warning", "PodEnded", ended.message)))
+        return Decision(ended, (_delete(pod), Note("PodEnded", ended.message, warning=True)))
     if pod.status.phase != "Running" or not pod.status.pod_ip:
         return Decision(_waiting(seen, pod))
     if seen.report is None:
@@ -112,14 +103,14 @@ def _answering(seen: SeenKernel, pod: Pod, report: Report, now: float) -> Decisi
     status, uid = seen.kernel.status, pod.metadata.uid
     if report.failure:
         failed = _rest(replace(status, pod_uid=uid), "Failed", report.failure)
-        return Decision(failed, (_delete(pod), Tell("Warning", "NotStarted", report.failure)))
+        return Decision(failed, (_delete(pod), Note("NotStarted", report.failure, warning=True)))
     if report.parked is not None:
         parked = convert(report.parked, ParkedState)
         message = "it idled, and its place was given back"
         if parked.dropped:
             message += f"; not kept: {', '.join(parked.dropped)}"
         rest = _rest(replace(status, pod_uid=uid, parked=parked), "Parked", message)
-        return Decision(rest, (_delete(pod), Tell("Normal", "Parked", message)))
+        return Decision(rest, (_delete(pod), Note("Parked", message)))
     if not report.ready:
         starting = replace(status, phase="Starting", message="", pod_uid=uid)
         return Decision(starting, again=SOON)
@@ -166,7 +157,7 @@ def _forgetful(status: KernelStatus) -> KernelStatus:
     return replace(status, obstacles=[], warned="")
 
 
-def _warned(status: KernelStatus, left: float) -> tuple[KernelStatus, tuple[Action, ...]]:
+def _warned(status: KernelStatus, left: float) -> tuple[KernelStatus, tuple[Note, ...]]:
     due = [seconds for seconds in WARNINGS if left <= seconds]
     if not due:
         return status, ()
@@ -174,15 +165,15 @@ def _warned(status: KernelStatus, left: float) -> tuple[KernelStatus, tuple[Acti
     if status.warned == level or status.warned == f"{int(WARNINGS[-1])}s":
         return status, ()
     text = f"it idles: in {duration.show(left)} its state is kept and its place given back"
-    return replace(status, warned=level), (Tell("Normal", "Idle", text),)
+    return replace(status, warned=level), (Note("Idle", text),)
 
 
-def refused(status: KernelStatus, obstacles: list[dict[str, str]]) -> tuple[KernelStatus, Tell]:
+def refused(status: KernelStatus, obstacles: list[dict[str, str]]) -> tuple[KernelStatus, Note]:
     """Return the status of a kernel that could not be parked for *obstacles*, and the event."""
     named = [f"{one['name']} ({one['type']}): {one['why']}" for one in obstacles]
     text = f"it idles and stays, for this cannot be kept: {'; '.join(named)}"
     kept = replace(status, phase="Running", message=text[:1000], obstacles=named)
-    return kept, Tell("Warning", "NotParked", text[:1000])
+    return kept, Note("NotParked", text[:1000], warning=True)
 
 
 def _rest(status: KernelStatus, phase: KernelPhase, message: str) -> KernelStatus:
@@ -198,4 +189,4 @@ def _rest(status: KernelStatus, phase: KernelPhase, message: str) -> KernelStatu
 
 
 def _delete(pod: Pod) -> Delete:
-    return Delete(PODS, pod.metadata.name, pod.metadata.uid)
+    return Delete.of(PODS, pod.metadata)

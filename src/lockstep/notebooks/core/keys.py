@@ -24,14 +24,20 @@ def owner_key(master: bytes, namespace: str, owner: str) -> str:
     return _derived(master, "owner", namespace, owner)
 
 
-def server_token(master: bytes, uid: str) -> str:
-    """Return by which token a notebook's server may have kernels in its namespace."""
-    return _derived(master, "server", uid)
+def server_token(master: bytes, uid: str, issued: str) -> str:
+    """Return by which token a notebook's server may have kernels in its namespace.
+
+    It is for the pod that is made when it is *issued* (Unix time, in seconds), and ends with it.
+    """
+    return _derived(master, "server", uid, issued)
 
 
-def visitor_token(master: bytes, uid: str) -> str:
-    """Return by which token a browser may enter a notebook."""
-    return _derived(master, "visitor", uid)
+def page_token(master: bytes, uid: str, issued: str) -> str:
+    """Return the token that a notebook's own server asks for; the console's door sends it.
+
+    JupyterLab shows it to its own page, so each pod has another one.
+    """
+    return _derived(master, "page", uid, issued)
 
 
 def same(given: str, wanted: str) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep.api.core import PODS, SECRETS, SERVICES
+from lockstep.api.meta import owner_reference
 from lockstep.api.names import QUEUE_LABEL, SCHEDULER_NAME
 from lockstep.compat.kubeflow.notebook import (
     KERNELS_ANNOTATION,
@@ -16,9 +18,11 @@ from lockstep.compat.kubeflow.notebook import (
     prefix,
 )
 from lockstep.notebooks.core import keys
-from lockstep.notebooks.core.world import Json, Settings
+from lockstep.notebooks.core.kernel_state import Json, Settings
 
 DEFAULT_QUEUE: Final = "default"
+PAGE_KEY: Final = "page"
+"""Key of the Secret in which the token of a notebook's own server stands."""
 KERNEL_WAIT: Final = 86400
 """Seconds for which a server waits for a kernel that waits for its card."""
 
@@ -38,19 +42,19 @@ def secret_name(notebook: Notebook) -> str:
     return f"{notebook.metadata.name}-notebook"
 
 
-def secret(notebook: Notebook, master: bytes, settings: Settings) -> Json:
-    """Return the tokens by which a browser enters and the server has kernels, and where."""
+def secret(notebook: Notebook, master: bytes, now: float) -> Json:
+    """Return the tokens that the notebook's server asks for, and by which it has kernels."""
     uid, space = notebook.metadata.uid, notebook.metadata.namespace
-    server = keys.server_token(master, uid)
+    issued = str(int(now))
+    server = keys.server_token(master, uid, issued)
     return {
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
         "metadata": {**_owned(notebook), "name": secret_name(notebook)},
         "type": "Opaque",
         "stringData": {
-            "url": f"{settings.gateway}{prefix(notebook.metadata)}" if settings.gateway else "",
-            "visitor": keys.visitor_token(master, uid),
-            "server": f"{space}/{notebook.metadata.name}/{server}",
+            PAGE_KEY: keys.page_token(master, uid, issued),
+            "server": f"{space}/{notebook.metadata.name}/{issued}/{server}",
         },
     }
 
@@ -120,14 +124,13 @@ def _shape(container: Json, notebook: Notebook, settings: Settings) -> None:
     container["env"] = [*container.get("env", []), *added]
 
 
-def _variables(notebook: Notebook, settings: Settings) -> list[Json]:
-    found: list[Json] = [{"name": "NB_PREFIX", "value": prefix(notebook.metadata)}]
-    # Images that set no token of their own take this one; the gateway sends it along.
-    found.append(
-        {"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": _key(notebook, "visitor")}}
-    )
+def _variables(notebook: Notebook, settings: Settings) -> Iterator[Json]:
+    yield {"name": "NB_PREFIX", "value": prefix(notebook.metadata)}
+    # Images that set no token of their own take this one; the console's door sends it along.
+    token = {"secretKeyRef": _key(notebook, PAGE_KEY)}
+    yield {"name": "JUPYTER_TOKEN", "valueFrom": token}
     if not remote(notebook) or not settings.gateway:
-        return found
+        return
     plain = {
         "JUPYTER_GATEWAY_URL": settings.gateway,
         "JUPYTER_GATEWAY_AUTH_SCHEME": "Bearer",
@@ -135,10 +138,9 @@ def _variables(notebook: Notebook, settings: Settings) -> list[Json]:
         "JUPYTER_GATEWAY_RETRY_MAX": "60",
         "KERNEL_LAUNCH_TIMEOUT": str(KERNEL_WAIT),
     }
-    found += [{"name": name, "value": text} for name, text in plain.items()]
+    yield from ({"name": name, "value": text} for name, text in plain.items())
     token = {"secretKeyRef": _key(notebook, "server")}
-    found.append({"name": "JUPYTER_GATEWAY_AUTH_TOKEN", "valueFrom": token})
-    return found
+    yield {"name": "JUPYTER_GATEWAY_AUTH_TOKEN", "valueFrom": token}
 
 
 def _key(notebook: Notebook, name: str) -> Json:
@@ -146,11 +148,7 @@ def _key(notebook: Notebook, name: str) -> Json:
 
 
 def _owned(notebook: Notebook) -> dict[str, Any]:
-    owner = {
-        "apiVersion": notebook.api_version,
-        "kind": notebook.kind,
-        "name": notebook.metadata.name,
-        "uid": notebook.metadata.uid,
-        "controller": True,
+    return {
+        "namespace": notebook.metadata.namespace,
+        "ownerReferences": [owner_reference(notebook)],
     }
-    return {"namespace": notebook.metadata.namespace, "ownerReferences": [owner]}

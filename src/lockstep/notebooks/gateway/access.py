@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from lockstep.api.core import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
+from lockstep.api import timestamp
+from lockstep.api.core import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Pod
 from lockstep.api.names import GROUP
 from lockstep.api.notebooks import Kernel
 from lockstep.compat.kubeflow.notebook import Notebook
 from lockstep.kube.client import Client
 from lockstep.kube.informer import Informer
-from lockstep.notebooks.core import keys
+from lockstep.notebooks.core import keys, notebook_pod
 from lockstep.notebooks.master import Master
 
-REMEMBERED: Final = 10.0
+REMEMBERED: Final = 4.0
 """Seconds for which an answer of the API server about a token counts."""
 MOST_REMEMBERED: Final = 10_000
+ISSUED_WITHIN: Final = 600.0
+"""Most seconds between a server's token and the pod that it was made for."""
+CODE_SECONDS: Final = 600.0
+"""Seconds for which a code may be used, once."""
+MOST_CODES: Final = 10_000
 
 
 class Refused(Exception):
@@ -46,14 +53,26 @@ class Asker:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What stands for a token once, in an address: for one user and one kernel."""
+
+    token: str = field(repr=False)
+    namespace: str
+    kernel: str
+    until: float
+
+
 @dataclass
 class Access:
     """Finds out who asks."""
 
     client: Client
     notebooks: Informer[Notebook]
+    pods: Informer[Pod]
     master: Master
     clock: Callable[[], float] = time.monotonic
+    _codes: dict[str, Code] = field(default_factory=dict, repr=False)
     _known: dict[tuple[str, str], tuple[float, Asker]] = field(default_factory=dict, repr=False)
 
     async def asker(self, headers: Mapping[str, str], namespace: str) -> Asker:
@@ -67,7 +86,7 @@ class Access:
         token = token.strip()
         if scheme.lower() not in ("bearer", "token") or not token:
             raise Refused(401, "send 'Authorization: Bearer TOKEN' (--GatewayClient.auth_token)")
-        if token.count("/") == 2:
+        if token.count("/") == 3:
             return await self._server(token)
         found = self._known.get((token, namespace))
         if found is not None and found[0] > self.clock():
@@ -78,13 +97,39 @@ class Access:
         self._known[token, namespace] = (self.clock() + REMEMBERED, asker)
         return asker
 
+    def code(self, headers: Mapping[str, str], namespace: str, kernel: str) -> str:
+        """Return what stands for the token of *headers* once, for the channels of *kernel*."""
+        now = self.clock()
+        self._codes = {text: one for text, one in self._codes.items() if one.until > now}
+        if len(self._codes) >= MOST_CODES:
+            raise Refused(429, f"there are {MOST_CODES} codes that were not used; try again later")
+        made = secrets.token_urlsafe(32)
+        token = headers.get("Authorization", "").partition(" ")[2].strip()
+        self._codes[made] = Code(token, namespace, kernel, now + CODE_SECONDS)
+        return made
+
+    def redeem(self, code: str, kernel: str) -> Code:
+        """Return what a code stands for, and forget it.
+
+        Raises:
+            Refused: when it is unknown, was used, is too old or for another kernel.
+        """
+        found = self._codes.pop(code, None)
+        if found is None or found.until < self.clock() or found.kernel != kernel:
+            raise Refused(401, "this code was used, is too old or is for another kernel")
+        return found
+
     async def _server(self, token: str) -> Asker:
-        space, name, given = token.split("/")
+        space, name, issued, given = token.split("/")
         notebook = self.notebooks.get(space, name)
         uid = notebook.metadata.uid if notebook is not None else ""
-        wanted = keys.server_token(await self.master.key(), uid)
+        wanted = keys.server_token(await self.master.key(), uid, issued)
         if notebook is None or not keys.same(given, wanted):
             raise Refused(401, "this is no notebook's token")
+        pod = self.pods.get(space, notebook_pod.pod_name(notebook))
+        made = timestamp.read(pod.metadata.creation_timestamp) if pod is not None else None
+        if made is None or abs(made - int(issued)) > ISSUED_WITHIN:
+            raise Refused(401, "this token was for a pod of the notebook that has ended")
         return Asker(space, f"notebook/{name}", name)
 
     async def _person(self, token: str, namespace: str) -> Asker:
@@ -109,8 +154,3 @@ class Access:
         if not answer.status.get("allowed"):
             raise Refused(403, f"{spec['user']} may not create kernels in namespace {namespace}")
         return Asker(namespace, str(spec["user"]))
-
-    async def may_enter(self, notebook: Notebook, given: str) -> bool:
-        """Return whether *given* opens *notebook* to a browser."""
-        wanted = keys.visitor_token(await self.master.key(), notebook.metadata.uid)
-        return keys.same(given, wanted)

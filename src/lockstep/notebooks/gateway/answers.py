@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from lockstep.api import duration
@@ -79,8 +78,3 @@ def idling(kernel: Kernel) -> str:
 def no_notice(parent: Message) -> str | bytes:
     """Return the frame that takes away what was shown below a cell."""
     return write("iopub", make("clear_output", {"wait": False}, parent))
-
-
-def cells(pending: Iterable[tuple[str, Message]]) -> Iterator[tuple[str, Message]]:
-    """Yield those of *pending* messages that are cells."""
-    return (one for one in pending if one[1]["msg_type"] == "execute_request")

@@ -19,13 +19,17 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.kube.informer import Informer
 from lockstep.notebooks.core import keys
-from lockstep.notebooks.gateway.access import Access, Asker, Refused
+from lockstep.notebooks.gateway.access import Access, Asker, Code, Refused
 from lockstep.notebooks.gateway.session import CONNECT_SECONDS, Session
 from lockstep.notebooks.inside.main import MOST, PING_SECONDS
 from lockstep.notebooks.master import Master
 
 Json = dict[str, Any]
 
+AGAIN: Final = 3.0
+"""Seconds after which it is asked again whether a client may have its kernel."""
+STALE: Final = 9.0
+"""Seconds for which the last yes counts while the API server does not answer."""
 PLAIN: Final = "python3"
 """Name of the kernelspec of kernels without an environment."""
 _ID: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
@@ -60,8 +64,10 @@ class KernelApi:
             web.post(one + "/interrupt", self._interrupt),
             web.post(one + "/restart", self._restart),
             web.get(one + "/channels", self._channels),
-            # Jupyter's own blocking client sends no header with its WebSocket: its ws_url has it.
-            web.get("/token/{token:.+}" + one + "/channels", self._channels),
+            # Jupyter's own blocking client sends no header with its WebSocket: its ws_url has a
+            # code, which works once.
+            web.post("/api/codes", self._code),
+            web.get("/code/{code}" + one + "/channels", self._channels),
         ]
 
     def changed(self, kernel: Kernel | None) -> None:
@@ -79,15 +85,32 @@ class KernelApi:
     async def _asker(self, request: web.Request, given: Json | None = None) -> Asker:
         wanted = (given or {}).get("KERNEL_NAMESPACE") or request.query.get("namespace")
         namespace = str(wanted or "default")
-        token = request.match_info.get("token")
-        headers = {"Authorization": f"Bearer {token}"} if token else request.headers
         try:
-            asker = await self.access.asker(headers, namespace)
+            if code := request.match_info.get("code"):
+                if "code" not in request:
+                    request["code"] = self.access.redeem(code, request.match_info["kernel"])
+                found: Code = request["code"]
+                headers = {"Authorization": f"Bearer {found.token}"}
+                return await self.access.asker(headers, found.namespace)
+            asker = await self.access.asker(request.headers, namespace)
         except Refused as error:
             raise _problem(error.status, str(error)) from None
         if wanted and asker.namespace != wanted:
             raise _problem(403, f"KERNEL_NAMESPACE: {wanted} is not {asker.namespace}")
         return asker
+
+    async def _code(self, request: web.Request) -> web.Response:
+        """Answer with a code for the channels of one kernel, which may be there or not yet."""
+        body = await _body(request)
+        kernel = str(body.get("kernel") or "")
+        if not _ID.fullmatch(kernel):
+            raise _problem(400, f"kernel: {kernel[:80]!r} is no name; start it with KERNEL_ID")
+        asker = await self._asker(request, body)
+        try:
+            code = self.access.code(request.headers, asker.namespace, kernel)
+        except Refused as error:
+            raise _problem(error.status, str(error)) from None
+        return web.json_response({"code": code}, status=201)
 
     async def _specs(self, request: web.Request) -> web.Response:
         asker = await self._asker(request)
@@ -115,12 +138,7 @@ class KernelApi:
         return web.json_response([self._model(one) for one in self.kernels if asker.has(one)])
 
     async def _start(self, request: web.Request) -> web.Response:
-        try:
-            body = await request.json() if request.can_read_body else {}
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            raise _problem(400, "the body is no JSON") from None
-        if not isinstance(body, dict):
-            raise _problem(400, "the body is no JSON object")
+        body = await _body(request)
         given = {k: str(v) for k, v in (body.get("env") or {}).items() if _GIVEN.fullmatch(k)}
         asker = await self._asker(request, given)
         name = body.get("name") or PLAIN
@@ -210,7 +228,7 @@ class KernelApi:
         session = Session(client, lambda: self.kernels.get(*key), self._wake, self._connect)
         self.sessions.setdefault(key, set()).add(session)
         try:
-            await session.run()
+            await self._hold(request, session)
         finally:
             self.sessions[key].discard(session)
             if not self.sessions[key]:
@@ -218,6 +236,28 @@ class KernelApi:
         with contextlib.suppress(ConnectionError):
             await client.close()
         return client
+
+    async def _hold(self, request: web.Request, session: Session) -> None:
+        """Carry messages while the asker may: it is asked again, for no token is for good."""
+        running = asyncio.ensure_future(session.run())
+        clock = asyncio.get_running_loop().time
+        allowed = clock()
+        try:
+            while not running.done():
+                await asyncio.wait({running}, timeout=AGAIN)
+                try:
+                    async with asyncio.timeout(AGAIN):
+                        await self._asker(request)
+                    allowed = clock()
+                except web.HTTPException:
+                    return
+                except (ApiError, OSError, TimeoutError):
+                    if clock() - allowed > STALE:
+                        return
+            await running
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     def _of(self, kernel: Kernel) -> set[Session]:
         return self.sessions.get((kernel.metadata.namespace, kernel.metadata.name), set())
@@ -257,6 +297,16 @@ class KernelApi:
         }
 
 
+async def _body(request: web.Request) -> Json:
+    try:
+        body = await request.json() if request.can_read_body else {}
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise _problem(400, "the body is no JSON") from None
+    if not isinstance(body, dict):
+        raise _problem(400, "the body is no JSON object")
+    return body
+
+
 def _with_fraction(moment: str) -> str:
     """Return *moment* as Jupyter's own clients read it, which insist on a fraction."""
     return moment.replace("Z", ".000000Z") if "." not in moment else moment
@@ -289,6 +339,7 @@ def _problem(status: int, message: str) -> web.HTTPException:
         403: web.HTTPForbidden,
         404: web.HTTPNotFound,
         409: web.HTTPConflict,
+        429: web.HTTPTooManyRequests,
         503: web.HTTPServiceUnavailable,
     }
     text = json.dumps({"message": message, "reason": message})

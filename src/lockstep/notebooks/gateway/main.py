@@ -23,17 +23,16 @@ from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.informer import Informer
 from lockstep.notebooks.gateway.access import Access
 from lockstep.notebooks.gateway.kernels import KernelApi
-from lockstep.notebooks.gateway.pages import Pages
 from lockstep.notebooks.master import Master
 
 log = logging.getLogger(__name__)
 
-MOST_BODY: Final = 1 << 30
-"""Bytes of the largest upload to a notebook."""
+MOST_BODY: Final = 1 << 20
+"""Bytes of the largest request."""
 
 
 class NotLoopback(ValueError):
-    """The gateway was told to listen in the clear where anybody could hear tokens."""
+    """The gateway was told to listen in the clear where others could hear tokens."""
 
 
 async def run(
@@ -44,7 +43,7 @@ async def run(
     insecure: bool = False,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve kernels and notebooks until cancelled.
+    """Serve kernels until cancelled.
 
     Raises:
         NotLoopback: when *host* is no loopback address and that is not asked for as *insecure*.
@@ -71,12 +70,11 @@ async def _serve(
     notebooks.optional = True
     pods = Informer(client, PODS, label_selector=NAME_LABEL)
     master = Master(client)
-    access = Access(client, notebooks, master)
+    access = Access(client, notebooks, pods, master)
     api = KernelApi(client, access, master, kernels, environments, http)
-    pages = Pages(access, notebooks, pods, http)
     kernels.subscribe(lambda change: api.changed(change.new or change.old))
-    app = web.Application(middlewares=[_told], client_max_size=MOST_BODY)
-    app.add_routes([*api.routes(), *pages.routes()])
+    app = web.Application(middlewares=[_told, _no_pages], client_max_size=MOST_BODY)
+    app.add_routes(api.routes())
     following: list[Informer[Any]] = [kernels, environments, notebooks, pods]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one.run()) for one in following]
@@ -109,3 +107,21 @@ async def _told(
     except ApiError as error:
         log.warning("%s %s: %s", request.method, request.path, error)
         raise web.HTTPServiceUnavailable(text="the API server cannot be used now\n") from error
+
+
+@web.middleware
+async def _no_pages(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Refuse requests of pages in browsers: kernels are for programs that hold a token.
+
+    Clients in Python name the gateway itself as the origin of their WebSockets.
+    """
+    origins = request.headers.getall("Origin", [])
+    own = {f"{scheme}://{request.headers.get('Host', '')}" for scheme in ("http", "https")}
+    if "Sec-Fetch-Site" in request.headers or any(one not in own for one in origins):
+        text = '{"message": "pages of browsers are not served here; open notebooks in the console"}'
+        raise web.HTTPForbidden(text=text, content_type="application/json")
+    response = await handler(request)
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    return response

@@ -3,7 +3,7 @@
 It imports nothing of Lockstep's, for the kernel may run in an environment that lacks it. What the
 user wrote is pickled by cloudpickle, one pickle for all so that shared objects stay shared; arrays
 and tensors go beside it as raw bytes. ``state.pickle`` and ``arrays.raw`` are described in
-``meta.json``, with their SHA-256 sums. Whoever loads checks the signature over ``meta.json`` first.
+``meta.json``, with their SHA-256 sums. Loading checks the signature over ``meta.json`` first.
 """
 
 from __future__ import annotations
@@ -402,15 +402,7 @@ def _pickler_class() -> Any:
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined, unused-ignore]
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
-            shell = _shell()
-            self.known = {
-                id(shell): "shell",
-                id(shell.user_ns): "namespace",
-                id(sys.modules["__main__"]): "main",
-                id(sys.stdout): "stdout",
-                id(sys.stderr): "stderr",
-            }
-            self.space = shell.user_ns
+            self.known, self.space = _of_the_session(), _shell().user_ns
             self.globals_ref[id(self.space)] = self.space
             self.storages: dict[tuple[str, int, int], Any] = {}
 
@@ -438,6 +430,18 @@ def _pickler_class() -> Any:
             return made
 
     return Pickler
+
+
+def _of_the_session() -> dict[int, str]:
+    """Return the objects that each session has of its own, by identity: they are not pickled."""
+    shell = _shell()
+    return {
+        id(shell): "shell",
+        id(shell.user_ns): "namespace",
+        id(sys.modules["__main__"]): "main",
+        id(sys.stdout): "stdout",
+        id(sys.stderr): "stderr",
+    }
 
 
 def _unlocked(obj: Any, kind: type) -> Any:

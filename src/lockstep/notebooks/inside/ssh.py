@@ -22,7 +22,7 @@ _CHUNK: Final = 64 << 10
 
 
 class _Server(asyncssh.SSHServer):
-    """Takes anybody's name, for the key and the API server say who it is."""
+    """Takes any user name, for the key and the API server say who it is."""
 
     def connection_requested(self, *_: Any) -> bool:
         """Let the client reach ports of the pod, as its user may by port-forward too."""

@@ -32,6 +32,8 @@ class Node:
     finished: float | None = None
     attempt: int = 0
     faults: int = 0
+    stuck: float | None = None
+    """Since when something keeps its pod from starting."""
     object: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
     kept_from: str = ""

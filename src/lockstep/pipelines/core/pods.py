@@ -20,6 +20,7 @@ from lockstep.api.pipeline import LOCKS_ANNOTATION, RUN_LABEL, STEP_ANNOTATION, 
 from lockstep.pipelines.core import patching
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
+from lockstep.pipelines.core.told import ARTEFACTS
 from lockstep.pipelines.core.values import BadExpression, flat, render, text_of
 
 Json = dict[str, Any]
@@ -34,6 +35,7 @@ _STATE: Final = "/lockstep-state"
 _VOLUME: Final = "lockstep-shared"
 _SEATS: Final = "/lockstep-seats"
 """Where the fetcher finds the places of files that are put over single paths."""
+_KEPT: Final = "lockstep-artefacts"
 UPLOAD_SECONDS: Final = 3600
 """How long outputs may take to reach the store once the step's containers have ended."""
 _REQUESTS: Final = {"requests": {"cpu": "10m", "memory": "32Mi"}}
@@ -100,10 +102,7 @@ def build(engine: Engine, node: Node) -> Json:
     if locks := engine.locks_of(node):
         annotations[LOCKS_ANNOTATION] = json.dumps(locks)
     name = object_name(engine.run.name, engine.run.uid, node.id, node.attempt)
-    return {
-        "metadata": {"name": name, "labels": labels, "annotations": annotations},
-        "spec": spec,
-    }
+    return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": spec}
 
 
 def _words(given: list[Any]) -> list[str]:
@@ -158,7 +157,9 @@ def _add_files(engine: Engine, node: Node, step: PodStep, spec: Json, seen: Json
     ]
     for container in spec["containers"]:
         container["volumeMounts"] = [*(container.get("volumeMounts") or []), *mounts, *seats]
-    env = _store(engine)
+    env, kept = _store(engine)
+    volumes += [{"name": _KEPT, "hostPath": {"path": engine.run.artefacts}}] if kept else []
+    theirs += kept
     helpers = []
     if fetched:
         inside = [{"name": _VOLUME, "mountPath": _SEATS, "subPath": "seats"}] if seats else []
@@ -232,10 +233,13 @@ def _escaped(text: str) -> str:
     return text.replace("$(", "$$(")
 
 
-def _store(engine: Engine) -> Json:
-    if not engine.spec.storage_secret:
-        return {}
-    return {"envFrom": [{"secretRef": {"name": engine.spec.storage_secret}}]}
+def _store(engine: Engine) -> tuple[Json, list[Json]]:
+    """Return the variables by which the run's store is reached, and the mounts."""
+    if engine.spec.storage_secret:
+        return {"envFrom": [{"secretRef": {"name": engine.spec.storage_secret}}]}, []
+    if not engine.run.artefacts:
+        return {}, []
+    return {}, [{"name": _KEPT, "mountPath": ARTEFACTS}]
 
 
 def _fetches(step: PodStep, seen: Json) -> list[Json]:

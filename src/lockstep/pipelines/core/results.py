@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from lockstep.api.containers import ContainerStatus
 from lockstep.api.core import Pod
+from lockstep.api.dataset_cache import FETCHING
 from lockstep.pipelines.core.nodes import there
 from lockstep.pipelines.core.pods import FETCHER, KEEPER
 from lockstep.pipelines.core.told import Seen
@@ -35,18 +36,19 @@ def of_pod(pod: Pod, *, has_outputs: bool) -> Seen:
     if started:
         ready = all(one.ready for one in status.container_statuses)
         return Seen("Running", address=status.pod_ip if ready else "")
-    return Seen("Pending", _why_waiting(pod))
+    return _why_waiting(pod)
 
 
-def _why_waiting(pod: Pod) -> str:
+def _why_waiting(pod: Pod) -> Seen:
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message or condition.reason
+            return Seen("Pending", condition.message or condition.reason)
     for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = one.state.waiting
-        if waiting is not None and waiting.reason not in _WAITING:
-            return f"{one.name}: {waiting.reason}: {waiting.message}"
-    return ""
+        if waiting is not None and (waiting.message or waiting.reason not in _WAITING):
+            words = f"{one.name}: {waiting.reason}: {waiting.message}"
+            return Seen("Pending", words, stuck=FETCHING not in waiting.message)
+    return Seen("Pending")
 
 
 def _failed(pod: Pod) -> Seen:

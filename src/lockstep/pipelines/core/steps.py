@@ -22,7 +22,7 @@ from lockstep.api.pipeline import (
 from lockstep.pipelines.core.locks import Locks
 from lockstep.pipelines.core.nodes import Node, NodeKind
 from lockstep.pipelines.core.plan import kind_of
-from lockstep.pipelines.core.told import Action, Ensure, Kept, Remove, Run, Seen
+from lockstep.pipelines.core.told import START_WITHIN, Action, Ensure, Kept, Remove, Run, Seen
 from lockstep.pipelines.core.values import BadExpression, evaluate, render, text_of
 
 Keyed = Callable[[Any, Node], str]
@@ -30,7 +30,7 @@ Lookup = Callable[[str, Node], Kept | None]
 
 
 class Steps(ABC):
-    """The steps of one run, whatever graph they stand in."""
+    """The steps of one run, of all its graphs."""
 
     root: Node
 
@@ -194,6 +194,11 @@ class Steps(ABC):
             self._at((since or now) + duration.parse(most), node, f"place {most}")
 
     def _progress(self, node: Node, seen: Seen, now: float) -> None:
+        if not seen.stuck:
+            node.stuck = None
+        elif node.stuck is None:
+            node.stuck = now
+            self._at(now + START_WITHIN, node, "start")
         if seen.phase == "Running" and node.phase == "Pending":
             node.phase = "Running"
             if node.task.timeout is not None:
@@ -239,7 +244,7 @@ class Steps(ABC):
         self._again(node, seen.message, pause, now)
 
     def _again(self, node: Node, why: str, pause: float, now: float) -> None:
-        node.attempt += 1
+        node.attempt, node.stuck = node.attempt + 1, None
         node.message = f"tried again: {why}"
         self.changed.add(node.id)
         if pause <= 0:
@@ -262,6 +267,10 @@ class Steps(ABC):
             self.actions.append(Remove(node.id, node.attempt))
             why = f"waited longer than {most} for its place"
             self._end(node, "Failed", now, message=f"{why}: {node.message}".rstrip(": "))
+        elif what == "start" and node.stuck is not None and now >= node.stuck + START_WITHIN:
+            self.actions.append(Remove(node.id, node.attempt))
+            why = f"did not start within {START_WITHIN / 60:g} minutes: {node.message}"
+            self._failed(node, Seen("Failed", why), now)
         elif what == "time" and node.phase == "Running":
             self.actions.append(Remove(node.id, node.attempt))
             self._failed(node, Seen("Failed", f"ran longer than {most}"), now)

@@ -10,6 +10,10 @@ DEPTH: Final = 64
 """Most graphs within graphs."""
 MOST: Final = 50_000
 """Most steps of a run."""
+START_WITHIN: Final = 300.0
+"""Seconds after which a pod that something keeps from starting fails its step."""
+ARTEFACTS: Final = "/lockstep-artefacts"
+"""Where helpers of steps see the directory of the machine that stands for ``minio://``."""
 FAULTS: Final = 5
 """Tries that a step may lose through no fault of its own."""
 
@@ -24,6 +28,8 @@ class Seen:
     exit_code: int | None = None
     address: str = ""
     """Where it is reached once it is ready; empty until then."""
+    stuck: bool = False
+    """Whether something on its node keeps it from starting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Run:
     namespace: str
     uid: str
     created: str = ""
+    artefacts: str = ""
+    """Directory that stands for ``minio://`` where a run names no Secret; empty where none does."""
 
     def variables(self) -> dict[str, Any]:
         """Return what expressions see of it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from lockstep.api import timestamp
@@ -125,10 +126,7 @@ def wish(
         "lastEvent": event.source,
     }
 
-    def nothing(words: str) -> Json:
-        said = f"{event.source} started nothing: {words}"[:2000]
-        return {**past, "passedOver": trigger.status.passed_over + 1, "message": said}
-
+    nothing = partial(_passed_over, trigger, event, past)
     if event.chain >= spec.max_chain:
         words = (
             f"{event.chain} triggers led to it, one after the other, and spec.maxChain is "
@@ -145,6 +143,12 @@ def wish(
         return Wish(status=nothing(f"spec.run.spec.arguments: {error}"), again=now)
     done = {"lastRun": run["metadata"]["name"], "lastTime": timestamp.show(now), "message": ""}
     return Wish(run, status={**past, **done}, refused=nothing, again=now)
+
+
+def _passed_over(trigger: PipelineTrigger, event: Event, past: Json, words: str) -> Json:
+    """Return the status in which an event has started nothing, and why."""
+    said = f"{event.source} started nothing: {words}"[:2000]
+    return {**past, "passedOver": trigger.status.passed_over + 1, "message": said}
 
 
 def _run(trigger: PipelineTrigger, event: Event) -> Json:

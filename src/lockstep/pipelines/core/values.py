@@ -32,16 +32,6 @@ class BadExpression(ValueError):
     """An expression that cannot be used, or that has no value here; the message says why."""
 
 
-def literal(text: str) -> str:
-    """Return *text* so that rendering gives it back as it is."""
-    return text.replace(OPEN, "${{ '$' }}{{")
-
-
-def quote(text: str) -> str:
-    """Return *text* as a string of CEL."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
     """Return the value of the expression *text* as JSON has it.
 
@@ -83,7 +73,7 @@ def compiled(text: str) -> Program:
 def render(tree: Any, variables: Mapping[str, Any], guard: Callable[[str], str] = str) -> Any:
     """Return *tree* with the expressions in its strings replaced by their values.
 
-    A string that is one expression becomes that value, of whatever type it is. What is a text in a
+    A string that is one expression becomes that value with its type. What is a text in a
     value goes through *guard*; what stands in *tree* itself does not.
 
     Raises:

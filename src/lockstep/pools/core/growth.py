@@ -9,7 +9,7 @@ of its queue, so that room, quota and budget are given out once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep.api import duration, timestamp
@@ -269,12 +269,3 @@ def _beyond(workload: Workload, problem: Problem) -> Iterator[list[Quota]]:
     while any(counts):
         yield [Quota(count, count) for count in counts]
         counts = [count // 2 for count in counts]
-
-
-def pools_of(purchases: Iterable[Purchase], key: WorkloadKey) -> dict[str, int]:
-    """Return by pool how many nodes are got for a workload."""
-    found: dict[str, int] = {}
-    for one in purchases:
-        if one.workload is not None and one.workload.key == key:
-            found[one.pool] = found.get(one.pool, 0) + len(one.slots)
-    return found

@@ -72,13 +72,19 @@ def next_end(pool: Pool, now: float) -> float | None:
 
 
 def _waits(cluster: Cluster, holder: PoolHolder) -> bool:
-    """Return whether a gang has not got all yet for which it is to have nodes."""
+    """Return whether a gang has not got all yet for which it is to have nodes.
+
+    A pod on a node that we have not seen yet counts as waiting: the watch of pods may be ahead of
+    that of nodes, and a request that ends then would leave the node without its pool.
+    """
     workload = cluster.workloads.get(key_of(holder))
     if workload is None or workload.uid != holder.uid:
         return False
     if workload.over or workload.failed:
         return False
-    return any(group.lacks for group in workload.pod_groups)
+    rows = cluster.table.rows
+    unseen = any(one.node and one.node not in rows for one in workload.members.values())
+    return unseen or any(group.lacks for group in workload.pod_groups)
 
 
 def holder_of(workload: Workload) -> PoolHolder:
@@ -112,7 +118,7 @@ def joined(
             for key, places in growth.shared.items()
             if key not in known and not places.isdisjoint(slots)
         ]
-        # What a pool holds for its minimum is held for nobody.
+        # What a pool holds for its minimum is held for no gang.
         grown = [*request.holders, *more] if request.holders else request.holders
         found.append(replace(request, holders=grown))
     return found

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from lockstep.api import duration, names, quantity, timestamp
+from lockstep.api.backoff import Backoff
 from lockstep.api.core import Node, NodeSpec, NodeStatus, Taint
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.node_pool import NodePool, PoolHolder, PoolRequest
 from lockstep.api.simulated import SIMULATED
-from lockstep.pools.core.reclaiming import announced
 from lockstep.scheduler.core.model.workload import WorkloadKey
 
 NAME_LIMIT = 40
@@ -31,7 +31,6 @@ STARTING = frozenset(
     }
 )
 """Keys of taints that a new node bears for a moment, some of them after it has said it is ready."""
-DEVICES_ANNOTATIONS = (names.DEVICES_ANNOTATION, names.NUMA_NODES_ANNOTATION)
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Pool:
 
     object: NodePool
     node_hour: float | None = None
-    """What a node costs an hour; None where nobody says so."""
+    """What a node costs an hour; None where no price is known."""
     names: Mapping[int, str] = field(default_factory=dict)
     """Names of the nodes that there are, by slot."""
     ready: frozenset[int] = frozenset()
@@ -80,7 +79,7 @@ class Pool:
 
     @cached_property
     def cost(self) -> float:
-        """Return what a node costs an hour, or what stands for it where nobody knows."""
+        """Return what a node costs an hour, or what stands for it where no price is known."""
         if self.node_hour is not None:
             return self.node_hour
         offered = self.object.spec.template.capacity
@@ -150,7 +149,7 @@ class Pool:
         return taints
 
     def node(self, slot: int, name: str = "") -> Node:
-        """Return the node that a slot would hold, ready and held for nobody."""
+        """Return the node that a slot would hold, ready and held for no gang."""
         name = name or self.node_name(slot)
         template = self.object.spec.template
         capacity = {names.PODS: 110, **template.capacity}
@@ -189,10 +188,6 @@ def seen(
     )
 
 
-def _leaves(node: Node) -> bool:
-    return names.LEAVING_ANNOTATION in node.metadata.annotations or announced(node)
-
-
 def is_ready(node: Node) -> bool:
     """Return whether a node says that it is ready, and pods may come.
 
@@ -221,7 +216,7 @@ def slot_of(node: Node) -> int | None:
 def back_off(pool: Pool, failures: int) -> float:
     """Return the seconds for which a pool is left alone after so many failures in a row."""
     first = duration.parse(pool.object.spec.back_off)
-    return first * min(BACK_OFF_LIMIT, 2.0 ** (failures - 1))
+    return Backoff(first, BACK_OFF_LIMIT * first).ceiling(failures)
 
 
 def problems(pool: NodePool) -> Iterator[str]:

@@ -9,7 +9,7 @@ from lockstep.insight.history.records import NodeSpan
 
 
 def node_hour(pool: NodePool, prices: Prices, at: float) -> float | None:
-    """Return what a node of a pool costs an hour at a time; None where nobody says so."""
+    """Return what a node of a pool costs an hour at a time; None where no price is known."""
     if pool.spec.node_hour is not None:
         return pool.spec.node_hour
     template = pool.spec.template

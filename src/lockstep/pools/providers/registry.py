@@ -11,10 +11,10 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
 from lockstep.pools.core.pool import Pool
 from lockstep.pools.providers.contract import Provider, ProviderError
+from lockstep.pools.providers.external import by_command, by_hook
 from lockstep.pools.providers.karpenter import Karpenter
 from lockstep.pools.providers.provisioning import Provisioning
 from lockstep.pools.providers.simulated import Simulated
-from lockstep.pools.providers.told import by_command, by_hook
 
 
 class Providers:

@@ -12,8 +12,6 @@ from lockstep.api import duration
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.scaling import check_query
 
-Json = dict[str, Any]
-
 _ARGUMENT: Final = re.compile(r"\{\{\s*args\.([\w-]+)\s*\}\}")
 _TERM: Final = re.compile(
     r"^(?P<not>!?)\s*(?P<left>result(?:\[\d+\])?|len\(result\)|isNaN\(result(?:\[\d+\])?\)|"

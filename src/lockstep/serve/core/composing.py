@@ -13,13 +13,14 @@ from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.wire import convert, to_builtins
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES, InferenceService
 from lockstep.compat.kserve.problem import Problem
+from lockstep.runtime.actions import Action, Change, Create, Delete
 from lockstep.serve.core import pods
 from lockstep.serve.core.gangs import is_worker
 from lockstep.serve.core.status import dated
-from lockstep.serve.core.world import Action, Change, Create, Delete
 
 Json = dict[str, Any]
 
+HONOURED_CONDITION: Final = "SpecHonoured"
 HASH_ANNOTATION: Final = "lockstep.dev/made-of"
 """On an InferenceService that was made of another object: which kind and name."""
 
@@ -35,10 +36,14 @@ class SeenComposition:
 
 
 def compose(
-    seen: SeenComposition, translate: Callable[[AnyObject], list[Json]], now: float
+    seen: SeenComposition,
+    translate: Callable[[AnyObject], list[Json]],
+    now: float,
+    ignored: Callable[[AnyObject], list[str]] = lambda _: [],
 ) -> tuple[Json, list[Action]]:
     """Return the status of an object and what is to be done for it.
 
+    A condition names the fields that are *ignored*.
     One that cannot be translated says why; what was made of it before goes on.
     """
     meta = seen.object.metadata
@@ -50,7 +55,7 @@ def compose(
                 text = "an InferenceService of this name is there already; choose another name"
                 raise Problem("metadata.name", one["name"], text)
     except Problem as problem:
-        return _status(seen, [], now, problem.reason, str(problem)), []
+        return _status(seen, [], now, (problem.reason, str(problem)), None), []
     actions: list[Action] = []
     for one in wanted:
         body = _body(seen.object, one)
@@ -77,7 +82,8 @@ def compose(
     missing = len(there) < len(names)
     reason = "Progressing" if late or missing else ""
     text = "; ".join(f"{one.metadata.name}: {_why(one)}" for one in late)
-    return _status(seen, there, now, reason, text or ("being made" if missing else "")), actions
+    told = (reason, text or ("being made" if missing else ""))
+    return _status(seen, there, now, told, ignored(seen.object)), actions
 
 
 def _owned(child: InferenceService, uid: str) -> bool:
@@ -118,13 +124,27 @@ def _why(service: InferenceService) -> str:
 
 
 def _status(
-    seen: SeenComposition, children: list[InferenceService], now: float, reason: str, message: str
+    seen: SeenComposition,
+    children: list[InferenceService],
+    now: float,
+    why: tuple[str, str],
+    ignored: list[str] | None,
 ) -> Json:
-    """Return the status, in the fields that clients of either kind read."""
+    """Return the status, in the fields that clients of either kind read.
+
+    *why* is the reason and the message for which the object is not ready; empty when it is.
+    *ignored* fields stay as told before where they are None.
+    """
+    reason, message = why
     before = [convert(one, Condition) for one in seen.object.status.get("conditions") or []]
     generation = seen.object.metadata.generation
     kind = "Available" if seen.object.kind == "LeaderWorkerSet" else "Ready"
-    told = dated(before, [(kind, not reason, reason, message)], generation, now)
+    shown = [(kind, not reason, reason, message)]
+    told_before = any(one.type == HONOURED_CONDITION for one in before)
+    if ignored or (told_before and ignored is not None):
+        text = "; ".join(ignored)
+        shown.append((HONOURED_CONDITION, not ignored, "FieldsIgnored", text))
+    told = dated(before, shown, generation, now)
     heads = [one for one in seen.pods if not is_worker(one) and not pods.going(one)]
     main = next((one for one in children if one.metadata.name == seen.object.metadata.name), None)
     status: Json = {

@@ -9,14 +9,16 @@ from typing import Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, ControllerRevision, Pod
 from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
+from lockstep.compat.kserve.objects import ComponentStatus, Status
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component, predictor
+from lockstep.runtime.actions import Action, Create, Decision, Delete
 from lockstep.serve.core import gangs, models, pods, release, revisions, surroundings
 from lockstep.serve.core.release import Release
 from lockstep.serve.core.rollout import OneByOne, one_by_one
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.status import Standing, status, troubled, with_transformer
-from lockstep.serve.core.traffic import Split, replicas, split
-from lockstep.serve.core.world import Action, Create, Decision, Delete, Seen
+from lockstep.serve.core.traffic import Split, replicas, returns, split
 
 STOP_ANNOTATION: Final = "serving.kserve.io/stop"
 """With ``true``: the service has no replicas until this goes."""
@@ -48,7 +50,7 @@ def decide(
     transformers: int = 0,
     unread: str = "",
     answers: Mapping[str, release.Answer] | None = None,
-) -> Decision:
+) -> Decision[Status]:
     """Return what *seen* needs to serve *component* with *wanted* replicas.
 
     *transformers* is how many replicas its transformer needs, *unread* which metrics could not be
@@ -88,9 +90,8 @@ def decide(
     if transformer is not None:
         plan = _plan(front, transformer, _latest(front, transformer), transformers, now)
         actions += _serve(front, plan, meta)
-        standing = Standing(
-            transformer, plan.latest.metadata.name, plan.traffic, transformers, plan.closing, {}
-        )
+        named = plan.latest.metadata.name
+        standing = Standing(transformer, named, plan.traffic, transformers, plan.closing, {})
         found = with_transformer(found, front, standing, now)
     elif _leads(seen, plan):
         actions += [Delete(PODS, one.metadata.name, one.metadata.uid) for one in front.pods]
@@ -183,7 +184,7 @@ def _plan(
 ) -> _Plan:
     before = seen.service.status.components.get(component.name)
     name = latest.metadata.name
-    rolled_out = _rolled_out(seen, before.latest_rolledout_revision if before else "", name)
+    rolled_out, previous, returning = _history(seen, component, name, wanted)
     was_ready = before is not None and before.latest_ready_revision == name
     is_ready = any(pods.ready(pod) for pod in _of(seen, name))
     good = was_ready or is_ready
@@ -199,18 +200,16 @@ def _plan(
         percent=released.weight if released is not None else component.canary_percent,
         asked_for=bool(way.rules or way.mirror or way.tags),
     )
+    traffic = replace(traffic, previous=previous, returning=returning)
     canaries = _canaries(seen, component)
     traffic = traffic.beside({rev: percent for _, percent, rev, good in canaries if good})
-    # A revision that never served starts once, whatever the load: only then is it known good.
+    # A revision that never served starts once even without load: only then is it known good.
     proof = 0 if was_ready or is_ready else max(1, component.scaling.minimum)
-    counts = replicas(wanted, traffic.weights)
     if released is not None and released.phase in ("Progressing", "Paused"):
         # What is being released stays up, even while no request is sent to it.
         proof = max(proof, 1)
+    counts = _counts(component, traffic, wanted, canaries)
     counts[name] = max(counts.get(name, 0), proof)
-    for (_, _, revision, good), (_, canary) in zip(canaries, component.canaries, strict=True):
-        least = canary.scaling.minimum if good else max(1, canary.scaling.minimum)
-        counts[revision] = max(counts.get(revision, 0), least)
     tight = None
     if not (canaries or released) and component.canary_percent in (None, 100):
         tight = _one_by_one(seen, component, name, rolled_out, max(1, wanted))
@@ -280,6 +279,47 @@ def _rolled_out(seen: Seen, recorded: str, latest: str) -> str:
     return newest.metadata.name if newest is not None else ""
 
 
+def _counts(
+    component: Component,
+    traffic: Split,
+    wanted: int,
+    canaries: tuple[tuple[str, int, str, bool], ...],
+) -> dict[str, int]:
+    """Return how many replicas each revision gets when *wanted* are to serve."""
+    counts = replicas(wanted, traffic.weights)
+    if traffic.returning:
+        share = 100 - (component.canary_percent or 0)
+        counts.update(replicas(wanted, {traffic.returning: share}))
+    for (_, _, revision, good), (_, canary) in zip(canaries, component.canaries, strict=True):
+        least = canary.scaling.minimum if good else max(1, canary.scaling.minimum)
+        counts[revision] = max(counts.get(revision, 0), least)
+    return counts
+
+
+def _history(seen: Seen, component: Component, latest: str, wanted: int) -> tuple[str, str, str]:
+    """Return the revision rolled out, the one before it, and the one to which requests return.
+
+    Requests return to a revision once one of its replicas is ready, or where none is *wanted*.
+    """
+    before = seen.service.status.components.get(component.name)
+    rolled_out = _rolled_out(seen, before.latest_rolledout_revision if before else "", latest)
+    previous = _previous(seen, before, latest)
+    if not returns(latest, rolled_out, previous, component.canary_percent):
+        return rolled_out, previous, ""
+    if wanted == 0 or any(pods.ready(pod) for pod in _of(seen, previous)):
+        return previous, previous, ""
+    return rolled_out, previous, previous
+
+
+def _previous(seen: Seen, before: ComponentStatus | None, latest: str) -> str:
+    """Return the revision that was rolled out before *latest*, where it is kept."""
+    if before is None:
+        return ""
+    rolled_out = before.latest_rolledout_revision
+    found = before.previous_rolledout_revision if rolled_out in ("", latest) else rolled_out
+    return found if found in {one.metadata.name for one in seen.revisions} else ""
+
+
 def _closing(seen: Seen, counts: dict[str, int], now: float) -> str:
     """Return the token under which the route is closed; empty while it is open."""
     if any(counts.values()) or any(load.held for load in seen.loads.values()):
@@ -344,6 +384,7 @@ def _taken_over(seen: Seen, plan: _Plan) -> bool:
 
 def _old_revisions(seen: Seen, plan: _Plan) -> Iterator[Action]:
     keep = {*plan.traffic.weights, plan.latest.metadata.name, plan.traffic.rolled_out}
+    keep.add(plan.traffic.previous)
     keep |= {pods.revision(pod) for pod in seen.pods} | {one for _, _, one, _ in plan.canaries}
     for one in revisions.surplus(seen.revisions, keep):
         yield Delete(CONTROLLER_REVISIONS, one.metadata.name, one.metadata.uid)

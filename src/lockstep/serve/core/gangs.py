@@ -19,9 +19,10 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
 )
 from lockstep.api.wire import to_builtins
+from lockstep.runtime.actions import Action, Create, Delete
 from lockstep.serve.core import pods, surroundings
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.surroundings import peers_of
-from lockstep.serve.core.world import Action, Create, Delete, Seen
 
 Json = dict[str, Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec import structs
 
@@ -15,11 +14,10 @@ from lockstep.api.serving import ROUTES, Route, Router, RouteSpec
 from lockstep.api.wire import to_builtins
 from lockstep.compat.kserve.objects import GraphStatus, InferenceGraph, InferenceService
 from lockstep.compat.kserve.problem import Problem
+from lockstep.runtime.actions import Action, Change, Create
 from lockstep.serve.core import graph, surroundings
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.status import dated
-from lockstep.serve.core.world import Action, Change, Create, Seen
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from lockstep.api.dataset_cache import EVERYWHERE, OWN_CACHE_ANNOTATION, Dataset
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, Dataset
 from lockstep.compat.kserve import storage
-from lockstep.serve.core.world import Action, Create, Delete
+from lockstep.runtime.actions import Action, Create, Delete
 
 Json = dict[str, Any]
 

@@ -12,9 +12,10 @@ from lockstep.api.wire import to_builtins
 from lockstep.compat.fluid.objects import DATASETS, Dataset
 from lockstep.compat.kserve import storage
 from lockstep.compat.kserve.storage import Model
+from lockstep.runtime.actions import Action, Change, Create, Delete
 from lockstep.serve.core import local_models, surroundings
 from lockstep.serve.core.pods import Failure
-from lockstep.serve.core.world import Action, Change, Create, Delete, Seen
+from lockstep.serve.core.service_state import Seen
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ from lockstep.api.meta import Condition
 from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import ROUTES, Backend, Route, RouteSpec
 from lockstep.api.wire import convert, to_builtins
+from lockstep.runtime.actions import Action, Change, Create
 from lockstep.serve.core.status import dated
-from lockstep.serve.core.world import Action, Change, Create
 
 Json = dict[str, Any]
 
@@ -67,15 +67,7 @@ def decide_pool(seen: SeenPool, now: float) -> tuple[Json, list[Action]]:
         )
     )
     if seen.route is None:
-        owner = {
-            "apiVersion": seen.pool.api_version,
-            "kind": seen.pool.kind,
-            "name": meta.name,
-            "uid": meta.uid,
-            "controller": True,
-        }
-        about = {"name": meta.name, "labels": {ROUTE_LABEL: meta.name}, "ownerReferences": [owner]}
-        actions.insert(0, Create(ROUTES, {"metadata": about, "spec": wanted}))
+        actions.insert(0, Create(ROUTES, {"metadata": _route_metadata(seen), "spec": wanted}))
     elif patch := difference(to_builtins(seen.route.spec), wanted):
         actions.insert(0, Change(ROUTES, meta.name, {"spec": patch}))
     if others:
@@ -83,6 +75,18 @@ def decide_pool(seen: SeenPool, now: float) -> tuple[Json, list[Action]]:
         return _status(seen, now, "PodsTaken", text), actions
     reason, text = ("", "") if mine else ("NoPods", "no pod has the labels of spec.selector")
     return _status(seen, now, reason, text), actions
+
+
+def _route_metadata(seen: SeenPool) -> Json:
+    meta = seen.pool.metadata
+    owner = {
+        "apiVersion": seen.pool.api_version,
+        "kind": seen.pool.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+    }
+    return {"name": meta.name, "labels": {ROUTE_LABEL: meta.name}, "ownerReferences": [owner]}
 
 
 def _owned(route: Route, uid: str) -> bool:

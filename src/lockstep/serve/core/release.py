@@ -179,7 +179,7 @@ def _asking(where: str, given: Json, templates: Mapping[str, Json] | None) -> St
     for one in given.get("templates") or []:
         name = str(one.get("templateName", "")) if isinstance(one, dict) else ""
         if templates is None:
-            # Whoever reads without the templates looks only whether the rest makes sense.
+            # A reader without the templates looks only whether the rest makes sense.
             continue
         if name not in templates:
             there = ", ".join(sorted(templates)) or "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -13,11 +13,13 @@ from lockstep.compat.kserve.objects import ComponentStatus, Status
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component
 from lockstep.serve.core import pods, rollout
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.surroundings import address, grpc_url, url
 from lockstep.serve.core.traffic import Split
-from lockstep.serve.core.world import Seen
 
 Json = dict[str, Any]
+
+CANARY_CONDITION: Final = "CanaryTrafficServed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def _component(
         latest_created_revision=standing.latest,
         latest_ready_revision=standing.latest if proven else old.latest_ready_revision,
         latest_rolledout_revision=standing.traffic.rolled_out,
+        previous_rolledout_revision=_previous(standing, old),
         traffic=[
             {"revisionName": name, "percent": weight, "latestRevision": name == standing.latest}
             for name, weight in sorted(standing.traffic.weights.items())
@@ -83,6 +86,13 @@ def _component(
         rest_url=url(seen),
         grpc_url=grpc_url(seen, standing.component.grpc_port),
     )
+
+
+def _previous(standing: Standing, old: ComponentStatus) -> str:
+    """Return the revision to which a lower canary share would go back."""
+    now, before = standing.traffic.rolled_out, old.latest_rolledout_revision
+    promoted = now == standing.latest and before not in ("", now)
+    return before if promoted else old.previous_rolledout_revision
 
 
 def with_transformer(told: Status, seen: Seen, standing: Standing, now: float) -> Status:
@@ -180,6 +190,10 @@ def _conditions(
         parts.append(("RolloutCompleted", False, "OneAtATime", rollout.told(standing.rollout)))
     elif any(one.type == "RolloutCompleted" for one in seen.service.status.conditions):
         parts.append(("RolloutCompleted", True, "", ""))
+    if (share := _share(standing, proven=proven)) is not None:
+        parts.append(share)
+    elif any(one.type == CANARY_CONDITION for one in seen.service.status.conditions):
+        parts.append((CANARY_CONDITION, True, "", ""))
     if standing.canaries:
         late = [name for name, _, _, good in standing.canaries if not good]
         words = f"no replica of {', '.join(late)} has answered" if late else ""
@@ -191,6 +205,27 @@ def _conditions(
         parts.append(("Stopped", stopped, "", ""))
     ok = serving and routed
     return [*parts, ("Ready", ok, why or ("" if routed else "NoRouter"), text or no_router)]
+
+
+def _share(standing: Standing, *, proven: bool) -> tuple[str, bool, str, str] | None:
+    """Return whether the newest revision gets the share that ``canaryTrafficPercent`` states."""
+    percent, traffic, latest = standing.component.canary_percent, standing.traffic, standing.latest
+    if percent is None or percent == 100:
+        return None
+    stated = f"spec.predictor.canaryTrafficPercent: {percent}: "
+    if traffic.returning:
+        text = f"{latest} keeps all requests until a replica of {traffic.returning} is ready"
+        return CANARY_CONDITION, False, "Returning", stated + text
+    if not proven:
+        text = f"{latest} gets its share once one of its replicas is ready"
+        return CANARY_CONDITION, False, "NotReady", stated + text
+    if traffic.rolled_out == latest:
+        text = (
+            f"{latest} keeps all requests: no revision on record was rolled out before it; "
+            "change the predictor to start a canary"
+        )
+        return CANARY_CONDITION, False, "NoEarlierRevision", stated + text
+    return CANARY_CONDITION, True, "", ""
 
 
 def dated(

@@ -12,8 +12,9 @@ from lockstep.api.serving import ROUTER_SERVICE, ROUTES, Backend, Match, Mirror,
 from lockstep.api.wire import to_builtins
 from lockstep.compat.kserve.translate import Component
 from lockstep.compat.kserve.way import TAG_HEADER, Way
+from lockstep.runtime.actions import Action, Change, Create, Delete
+from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.traffic import Split
-from lockstep.serve.core.world import Action, Change, Create, Delete, Seen
 
 Json = dict[str, Any]
 
@@ -24,7 +25,7 @@ def peers_of(service: str) -> str:
 
 
 def meta(seen: Seen) -> Json:
-    """Return the metadata that whatever belongs to a service begins with."""
+    """Return the metadata that all objects of a service begin with."""
     service = seen.service
     owner = {
         "apiVersion": service.api_version,
@@ -105,7 +106,7 @@ def route(seen: Seen, component: Component, traffic: Split, closing: str) -> Ite
 
 
 def _matches(way: Way, traffic: Split) -> list[Match]:
-    """Return which requests go to one revision, whatever the weights say."""
+    """Return which requests go to one revision regardless of the weights."""
     found = [
         Match(revision=traffic.latest, header=one.header, cookie=one.cookie, value=one.value)
         for one in way.rules

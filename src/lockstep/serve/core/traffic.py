@@ -15,6 +15,10 @@ class Split:
     rolled_out: str
     latest: str = ""
     """The newest revision where it serves beside the one before, even without a weight."""
+    previous: str = ""
+    """The revision that was rolled out before."""
+    returning: str = ""
+    """The previous revision, which gets requests back once it has a ready replica."""
 
     def beside(self, canaries: Mapping[str, int]) -> Split:
         """Return the split when *canaries* get their per cent, and the rest as before."""
@@ -55,6 +59,15 @@ def split(
     if asked_for:
         kept.setdefault(latest, 0)
     return Split(kept, rolled_out, latest if latest in kept else "")
+
+
+def returns(latest: str, rolled_out: str, previous: str, percent: int | None) -> bool:
+    """Return whether requests go back to the *previous* revision.
+
+    They do when *percent* falls below 100 after *latest* was *rolled_out*, as with KServe.
+    """
+    lowered = percent is not None and percent < 100
+    return lowered and rolled_out == latest and previous not in ("", latest)
 
 
 def replicas(wanted: int, weights: dict[str, int]) -> dict[str, int]:

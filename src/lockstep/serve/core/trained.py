@@ -13,8 +13,8 @@ from lockstep.api.wire import convert, to_builtins
 from lockstep.compat.kserve import trained
 from lockstep.compat.kserve.objects import InferenceService
 from lockstep.compat.kserve.problem import Problem
+from lockstep.runtime.actions import Action, Change, Create
 from lockstep.serve.core.status import dated
-from lockstep.serve.core.world import Action, Change, Create
 
 Json = dict[str, Any]
 

@@ -40,6 +40,8 @@ class Asked:
     headers: Headers = field(default_factory=list)
     """Without those of one connection, and without its length."""
     body: bytes = b""
+    tenant: str = ""
+    """The namespaces of its token, joined by commas; empty without a token."""
 
     def wire(self) -> bytes:
         """Return it as it is sent."""
@@ -164,7 +166,7 @@ class Call:
         """The answer is taken whole."""
 
     def on_complete(self) -> None:
-        """Give the answer to whatever waits for it."""
+        """Give the answer to the request that waits for it."""
         self._upstream = None
         self._leave(self._status)
         if self._size > MOST_ANSWER:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import ClassVar, Final, Protocol
 
@@ -70,6 +71,8 @@ class Exchange:
 
     waits: ClassVar = False
     """Whether its body, up to a limit, is needed to choose a replica."""
+    openai: ClassVar = False
+    """Whether its client expects errors as OpenAI's objects, whichever service it is for."""
     __slots__ = (
         "_answered",
         "_chunked",
@@ -184,7 +187,11 @@ class Exchange:
     def refuse(self, status: int, message: str, retry_after: int = 0) -> None:
         """Answer it here."""
         self.over = True
-        self._client.write(answer(status, message, retry_after, close=not self.complete))
+        openai = self.openai or bool(self.lane.spec.models)
+        shape = openai_error if openai else plain_error
+        self._client.write(
+            answer(status, message, retry_after, close=not self.complete, shape=shape)
+        )
         self._client.finished(keep=self.complete)
 
     async def _connect(self, replica: Replica) -> None:
@@ -351,6 +358,27 @@ STATUS_LINES: Final = {
 }
 
 
+Shape = Callable[[int, str], str | dict[str, str | None]]
+"""From status and words an error as its client reads it."""
+_CODES: Final = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+
+
+def plain_error(status: int, message: str) -> str:
+    """Return an error as KServe writes it: its words."""
+    return message
+
+
+def openai_error(status: int, message: str) -> dict[str, str | None]:
+    """Return an error as OpenAI writes it, an object that clients of theirs read."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return {
+        "message": message,
+        "type": "rate_limit_error" if status == 429 else kind,
+        "param": "model" if status == 404 else None,
+        "code": _CODES.get(status),
+    }
+
+
 def answer(
     status: int,
     message: str,
@@ -358,9 +386,10 @@ def answer(
     *,
     close: bool = False,
     headers: bytes = b"",
+    shape: Shape = plain_error,
 ) -> bytes:
-    """Return an answer of the router's own."""
-    body = json.dumps({"error": message}).encode()
+    """Return an answer of the router's own, with the error in a *shape*."""
+    body = json.dumps({"error": shape(status, message)}).encode()
     head = STATUS_LINES[status] + b"Content-Type: application/json\r\n" + headers
     if retry_after:
         head += b"Retry-After: %d\r\n" % retry_after

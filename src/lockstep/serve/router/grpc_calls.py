@@ -14,7 +14,7 @@ from typing import Any, Final
 import grpc
 
 from lockstep.serve.core.choice import NO_HINTS
-from lockstep.serve.router.door import Door, within
+from lockstep.serve.router.authentication import TokenAuthenticator, within
 from lockstep.serve.router.lane import Lane, Replica
 
 SERVICE: Final = "lockstep-service"
@@ -67,8 +67,8 @@ def find(lanes: dict[str, Lane], stated: str, name: str) -> Lane | str:
 class GrpcCalls(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Takes every call and passes it on."""
 
-    def __init__(self, find: Find, door: Door | None = None) -> None:
-        self._find, self._door = find, door
+    def __init__(self, find: Find, authenticator: TokenAuthenticator | None = None) -> None:
+        self._find, self._authenticator = find, authenticator
         self._channels: dict[tuple[str, int], grpc.aio.Channel] = {}
 
     async def listen(
@@ -113,10 +113,8 @@ class GrpcCalls(grpc.GenericRpcHandler):  # type: ignore[misc]
         context: Context,
     ) -> AsyncIterator[bytes]:
         namespaces = frozenset[str]()
-        if self._door is not None:
-            token = metadata.pop("authorization", b"")
-            value = token if isinstance(token, bytes) else token.encode()
-            opened = self._door.opens([(b"authorization", value)])
+        if self._authenticator is not None:
+            opened = _allowed(self._authenticator, metadata)
             if opened is None:
                 text = "a token is needed in the metadata: authorization: Bearer TOKEN"
                 await context.abort(grpc.StatusCode.UNAUTHENTICATED, text)
@@ -135,32 +133,46 @@ class GrpcCalls(grpc.GenericRpcHandler):  # type: ignore[misc]
             text = f"the token is not for services of {lane.key.partition('/')[0]}"
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
             return
-        wait = _Wait(lane, first or b"")
-        lane.admit(wait)
         try:
-            replica = await wait.replica
-        except asyncio.CancelledError:
-            wait.leave()
-            raise
+            replica = await _replica(lane, first or b"")
         except _Refused as error:
             await context.abort(_STATUS.get(error.status, grpc.StatusCode.UNAVAILABLE), str(error))
             return
+        asked = (method, metadata, context.time_remaining())
+        failed: _Ended | None = None
         try:
-            if not replica.grpc_port:
-                await context.abort(
-                    grpc.StatusCode.UNIMPLEMENTED,
-                    f"the replicas of {lane.key} declare no port named h2c or grpc",
-                )
-            left = context.time_remaining()
-            call = self._channel(replica).stream_stream(method)(
-                _requests(first, messages),
-                metadata=[(k, v) for k, v in metadata.items() if k not in ("user-agent", SERVICE)],
-                timeout=left if left else lane.spec.timeout,
-            )
+            call = self._call(asked, _requests(first, messages), lane, replica)
             async for message in _passed(call, lane, replica, context):
                 yield message
+        except _Ended as end:
+            failed = end
         finally:
+            # Before the client learns of the end: it may count, or call again, at once.
             lane.done(replica)
+        if failed is not None:
+            await context.abort(*failed.args)
+
+    def _call(
+        self,
+        asked: tuple[str, Metadata, float | None],
+        messages: AsyncIterator[bytes],
+        lane: Lane,
+        replica: Replica,
+    ) -> Any:
+        """Call *replica*; *asked* are method, metadata and the seconds that the client allows.
+
+        Raises:
+            _Ended: when it takes no gRPC.
+        """
+        if not replica.grpc_port:
+            text = f"the replicas of {lane.key} declare no port named h2c or grpc"
+            raise _Ended(grpc.StatusCode.UNIMPLEMENTED, text)
+        method, metadata, left = asked
+        return self._channel(replica).stream_stream(method)(
+            messages,
+            metadata=[(k, v) for k, v in metadata.items() if k not in ("user-agent", SERVICE)],
+            timeout=left if left else lane.spec.timeout,
+        )
 
     def _channel(self, replica: Replica) -> grpc.aio.Channel:
         key = (replica.pool.host, replica.grpc_port)
@@ -200,7 +212,11 @@ async def _requests(first: bytes | None, messages: AsyncIterator[bytes]) -> Asyn
 async def _passed(
     call: Any, lane: Lane, replica: Replica, context: Context
 ) -> AsyncIterator[bytes]:
-    """Yield what the replica answers; its metadata and its status go to the client as well."""
+    """Yield what the replica answers; its metadata go to the client as well.
+
+    Raises:
+        _Ended: when the replica ended the call with an error.
+    """
     status = 200
     try:
         await context.send_initial_metadata(_plain(await call.initial_metadata()))
@@ -210,10 +226,11 @@ async def _passed(
         code, details = await call.code(), await call.details()
         status = 200 if code in _CALLERS_OWN else 502
         if code is not grpc.StatusCode.OK:
-            await context.abort(code, details or "")
+            raise _Ended(code, details or "")
     except grpc.aio.AioRpcError as error:
         status = 200 if error.code() in _CALLERS_OWN else 502
-        await context.abort(error.code(), error.details() or "", _plain(error.trailing_metadata()))
+        trailing = _plain(error.trailing_metadata())
+        raise _Ended(error.code(), error.details() or "", trailing) from None
     finally:
         call.cancel()
         lane.answered(replica, status)
@@ -221,6 +238,10 @@ async def _passed(
 
 def _plain(metadata: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((key, value) for key, value in metadata or ())
+
+
+class _Ended(Exception):
+    """A call that ended with an error: its code, words and metadata are the arguments."""
 
 
 class _Refused(Exception):
@@ -257,3 +278,25 @@ class _Wait:
             self._lane.done(self.replica.result())
         else:
             self._lane.forget(self)
+
+
+def _allowed(authenticator: TokenAuthenticator, metadata: Metadata) -> frozenset[str] | None:
+    """Take the token out of the metadata; return the namespaces it may reach, None for no call."""
+    token = metadata.pop("authorization", b"")
+    value = token if isinstance(token, bytes) else token.encode()
+    return authenticator.allowed_namespaces([(b"authorization", value)])
+
+
+async def _replica(lane: Lane, first: bytes) -> Replica:
+    """Return the replica for a request that begins with *first*, once one is free.
+
+    Raises:
+        _Refused: when the lane takes no more requests.
+    """
+    wait = _Wait(lane, first)
+    lane.admit(wait)
+    try:
+        return await wait.replica
+    except asyncio.CancelledError:
+        wait.leave()
+        raise

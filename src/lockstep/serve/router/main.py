@@ -8,10 +8,7 @@ import gc
 import logging
 import re
 import socket
-import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,7 +20,10 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.informer import Informer
-from lockstep.serve.router.door import BadTokens, Door
+from lockstep.runtime.endpoints import Endpoints, Ports
+from lockstep.runtime.health import Health
+from lockstep.serve.router.authentication import BadTokens, TokenAuthenticator
+from lockstep.serve.router.guard import Guard, Inside
 from lockstep.serve.router.lane import Lane
 from lockstep.serve.router.prober import Prober
 from lockstep.serve.router.protocol import ClientSide
@@ -42,52 +42,6 @@ INSIDE: Final = tuple(f"127.0.0.{number}" for number in range(80, 120))
 INSIDE_PORT: Final = 80
 
 
-class NotSafe(ValueError):
-    """The router was told to listen where anybody could reach it, or half of what TLS needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """What clients must show, and what the router shows them."""
-
-    certificate: Path | None = None
-    key: Path | None = None
-    tokens: Path | None = None
-
-    def check(self, host: str) -> None:
-        """Check that it fits the address *host*.
-
-        Raises:
-            NotSafe: when it does not; the message names the options that would.
-        """
-        if (self.certificate is None) != (self.key is None):
-            raise NotSafe("--certificate, --key: give both")
-        if ip_address(host).is_loopback:
-            return
-        if self.certificate is None or self.tokens is None:
-            raise NotSafe(
-                f"--host {host}: beyond loopback requests need TLS and a token; give "
-                "--certificate, --key and --tokens, or use a loopback address with what asks for "
-                "them in front"
-            )
-
-    def context(self) -> ssl.SSLContext | None:
-        """Return the context of TLS; none where there is none."""
-        if self.certificate is None:
-            return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.certificate, self.key)
-        context.set_alpn_protocols(["http/1.1"])
-        return context
-
-    def pair(self) -> tuple[bytes, bytes] | None:
-        """Return key and certificate; none where there is no TLS."""
-        if self.certificate is None or self.key is None:
-            return None
-        return self.key.read_bytes(), self.certificate.read_bytes()
-
-
 async def run(
     *,
     kubeconfig: Path | None,
@@ -96,12 +50,16 @@ async def run(
     domain: str = "",
     name: str = "",
     guard: Guard | None = None,
+    inside: Inside | None = None,
+    ports: Ports | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Carry requests until cancelled.
 
+    With *inside* pods of a cluster come there, through a Service.
+
     Raises:
-        NotSafe: when *host* is no loopback address and *guard* lets anybody in.
+        NotSafe: when *host* is no loopback address and *guard* asks for no token.
         BadTokens: when the file of tokens cannot be used.
         OSError: when *port* is taken.
     """
@@ -110,21 +68,30 @@ async def run(
     async with Client(ClusterConfig.load(kubeconfig)) as client:
         await ensure_crds(client)
         async with contextlib.AsyncExitStack() as stack:
-            await _Router(client, domain, guard).run(stack, host, port, name, ready)
+            router = _Router(client, domain, guard, inside)
+            health = Health(router.problems, router.sorting.figures.page)
+            endpoints = Endpoints(ports or Ports(), health, client)
+            await endpoints.start()
+            stack.push_async_callback(endpoints.close)
+            await router.run(stack, host, port, name, ready)
 
 
 class _Router:
     """The parts of the router, put together."""
 
-    def __init__(self, client: Client, domain: str, guard: Guard) -> None:
-        self.client, self.domain, self.guard = client, domain, guard
-        self.door = Door(guard.tokens) if guard.tokens is not None else None
+    def __init__(self, client: Client, domain: str, guard: Guard, inside: Inside | None) -> None:
+        self.client, self.domain, self.guard, self.inside = client, domain, guard, inside
+        self.authenticator = TokenAuthenticator(guard.tokens) if guard.tokens is not None else None
         self.table = Table(domain, self._changed)
         self.prober = Prober(self.table)
         self.sorting = Sorting(self.table.lanes)
         self.reporter: Reporter | None = None
         self.clients: set[ClientSide] = set()
         self.grpc_wanted = asyncio.Event()
+
+    def problems(self) -> list[str]:
+        """Return what keeps the router from carrying requests."""
+        return [] if self.reporter is not None else ["the routes are not known yet"]
 
     def _changed(self, lane: Lane, urgent: bool) -> None:
         if self.reporter is not None:
@@ -139,15 +106,15 @@ class _Router:
     def _guarded(self) -> ClientSide:
         """Return what takes a connection at the router's own address."""
         return ClientSide(
-            self.table.find, self.table.unknown, self.clients, self.sorting, self.door
+            self.table.find, self.table.unknown, self.clients, self.sorting, self.authenticator
         )
 
-    async def _watch_tokens(self, door: Door) -> None:
+    async def _watch_tokens(self, authenticator: TokenAuthenticator) -> None:
         """Take up tokens that come, and forget those that go."""
         while True:
             await asyncio.sleep(READ_TOKENS_EVERY)
             try:
-                if door.read():
+                if authenticator.read():
                     log.info("the tokens were read again")
             except BadTokens as error:
                 log.warning("%s; those before still hold", error)
@@ -174,8 +141,8 @@ class _Router:
             self.reporter = Reporter(self.client, name or _host(), spec)
             ready(f"ready {spec.url}")
             following.append(group.create_task(self._grpc(host, spec)))
-            if self.door is not None:
-                following.append(group.create_task(self._watch_tokens(self.door)))
+            if self.authenticator is not None:
+                following.append(group.create_task(self._watch_tokens(self.authenticator)))
             try:
                 await self.reporter.run()
             finally:
@@ -196,12 +163,17 @@ class _Router:
         except ImportError:
             log.warning("gRPC is not carried: pip install 'lockstep[serve]'")
             return
-        calls = GrpcCalls(lambda stated, name: find(self.table.lanes, stated, name), self.door)
-        beside = int(spec.url.rpartition(":")[2]) + 1
-        server, port = await calls.listen(host, beside, self.guard.pair())
+        inside = self.inside
+        tokens, pair = (self.authenticator, self.guard.pair()) if inside is None else (None, None)
+        calls = GrpcCalls(lambda stated, name: find(self.table.lanes, stated, name), tokens)
+        if inside is None:
+            server, port = await calls.listen(host, int(spec.url.rpartition(":")[2]) + 1, pair)
+        else:
+            server, port = await calls.listen(inside.host, inside.port + 1, pair)
+        shown = host if inside is None else inside.name
         try:
             if self.reporter is not None:
-                await self.reporter.change({"grpcAddress": f"{host}:{port}"})
+                await self.reporter.change({"grpcAddress": f"{shown}:{port}"})
             while True:
                 await asyncio.sleep(FORGET_EVERY)
                 await calls.forget(
@@ -218,6 +190,12 @@ class _Router:
         server = await loop.create_server(self._guarded, host, port, backlog=4096, ssl=tls)
         stack.callback(server.close)
         port = server.sockets[0].getsockname()[1]
+        scheme: Literal["http", "https"] = "https" if self.guard.outside_tls else "http"
+        if self.inside is not None:
+            where, url = self.inside, self.inside.url
+            low = await loop.create_server(self._client_side, where.host, where.port, backlog=4096)
+            stack.callback(low.close)
+            return RouterSpec(url=url, domain=self.domain, scheme=scheme)
         # Without names of its own, what is inside comes as everybody does.
         address, inside = host, port
         for candidate in INSIDE:
@@ -232,7 +210,6 @@ class _Router:
             address, inside = candidate, INSIDE_PORT
             break
         shown = f"[{host}]" if ":" in host else host
-        scheme: Literal["http", "https"] = "https" if tls is not None else "http"
         return RouterSpec(
             url=f"{scheme}://{shown}:{port}",
             domain=self.domain,

@@ -9,24 +9,30 @@ from typing import Final, cast
 
 import httptools
 
+from lockstep.serve.router.authentication import TokenAuthenticator, within
+from lockstep.serve.router.buffered_request import BufferedRequest
 from lockstep.serve.router.calls import Asked
-from lockstep.serve.router.door import Door, within
-from lockstep.serve.router.exchange import HOP_BY_HOP, WHOLE, Exchange, answer
-from lockstep.serve.router.handled import Handled
+from lockstep.serve.router.exchange import (
+    HOP_BY_HOP,
+    WHOLE,
+    Exchange,
+    Shape,
+    answer,
+    openai_error,
+    plain_error,
+)
 from lockstep.serve.router.lane import Lane
 from lockstep.serve.router.sorting import OPENAI, Sorting
 
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 MOST_HEAD: Final = 64 << 10
 MOST_BODY: Final = 1 << 30
 PIPELINED: Final = 32
 
-UNKNOWN_TOKEN: Final = answer(
-    401,
-    "a token is needed: Authorization: Bearer TOKEN",
-    headers=b"WWW-Authenticate: Bearer\r\n",
-)
+_UNAUTHENTICATED: Final = "a token is needed: Authorization: Bearer TOKEN"
+_ASK_FOR_TOKEN: Final = b"WWW-Authenticate: Bearer\r\n"
 
-Request = Exchange | Handled
+Request = Exchange | BufferedRequest
 Find = Callable[[bytes, bytes], tuple[Lane, bytes] | None]
 """From host and target the lane, and the target at the replica; none where there is no service."""
 
@@ -48,10 +54,10 @@ class ClientSide(asyncio.Protocol):
         unknown: Callable[[bytes, bytes], bytes],
         everyone: set[ClientSide],
         sorting: Sorting,
-        door: Door | None = None,
+        authenticator: TokenAuthenticator | None = None,
     ) -> None:
         self._find, self._unknown, self._everyone = find, unknown, everyone
-        self._sorting, self._door = sorting, door
+        self._sorting, self._authenticator = sorting, authenticator
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[Request | bytes] = deque()
         """Requests that came before the one before them was answered; or answers of our own."""
@@ -139,10 +145,13 @@ class ClientSide(asyncio.Protocol):
         request = self._request(host, length)
         self._line_up(request)
         if isinstance(request, bytes):
+            if expects:
+                # The client sends no body before it hears, and the refusal comes after the body.
+                self.transport.write(_CONTINUE)
             return
         self._reading = request
         if expects:
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.transport.write(_CONTINUE)
         if chunked or (length or 0) > WHOLE:
             self._advance_streaming()
 
@@ -155,23 +164,32 @@ class ClientSide(asyncio.Protocol):
         ]
         method = self._parser.get_method()
         namespaces = frozenset[str]()
-        if self._door is not None:
-            opened = self._door.opens(self._headers)
+        if self._authenticator is not None:
+            opened = self._authenticator.allowed_namespaces(self._headers)
             if opened is None:
-                return UNKNOWN_TOKEN
+                return answer(401, _UNAUTHENTICATED, headers=_ASK_FOR_TOKEN, shape=self._shape())
             # The token is the router's: replicas do not see it.
             namespaces, kept = opened, [one for one in kept if one[0].lower() != b"authorization"]
+        tenant = ",".join(sorted(namespaces))
         found = self._find(host, self._url)
         if found is not None:
             lane, target = found
             if not within(lane.key, namespaces):
-                return answer(403, f"the token is not for services of {lane.key.split('/')[0]}")
-            return self._sorting.sort(self, lane, Asked(method, target, kept), length)
+                words = f"the token is not for services of {lane.key.split('/')[0]}"
+                shape = openai_error if lane.spec.models else plain_error
+                return answer(403, words, shape=shape)
+            asked = Asked(method, target, kept, tenant=tenant)
+            return self._sorting.sort(self, lane, asked, length)
         if self._url.startswith(OPENAI):
             target = self._url[len(OPENAI) - 1 :]
             sorting = self._sorting.within(namespaces)
-            return sorting.by_model(self, Asked(method, target, kept), length)
+            asked = Asked(method, target, kept, tenant=tenant)
+            return sorting.by_model(self, asked, length)
         return answer(404, "no such service") if namespaces else self._unknown(host, self._url)
+
+    def _shape(self) -> Shape:
+        """Return how the client reads errors, by the path that it asks for."""
+        return openai_error if self._url.startswith(OPENAI) else plain_error
 
     def _framing(self) -> tuple[bytes, int | None, bool, bool]:
         """Return host, length, whether the body comes in chunks, and whether to say `continue`."""
@@ -284,6 +302,7 @@ class ClientSide(asyncio.Protocol):
         for one in (self._present, *self._queue):
             if one is not None and not isinstance(one, bytes):
                 one.abandon()
-        self.transport.write(answer(error.status, str(error), close=True))
+        refused = answer(error.status, str(error), close=True, shape=self._shape())
+        self.transport.write(refused)
         self._broken = True
         self.transport.close()

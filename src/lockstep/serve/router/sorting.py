@@ -11,11 +11,12 @@ from lockstep.api.serving import RouteSpec
 from lockstep.serve.core import prefix
 from lockstep.serve.core.choice import NO_HINTS, Hints, revision_of
 from lockstep.serve.router.batches import Batches
+from lockstep.serve.router.buffered_request import BufferedRequest, head_of
 from lockstep.serve.router.calls import Answer, Asked, Call, Headers, beside
-from lockstep.serve.router.exchange import WHOLE, Client, Exchange
+from lockstep.serve.router.exchange import WHOLE, Client, Exchange, Tap
 from lockstep.serve.router.graphs import Graphs
-from lockstep.serve.router.handled import Handled, head_of
 from lockstep.serve.router.lane import Lane, Replica
+from lockstep.serve.router.llm_figures import LlmFigures, LlmTap
 from lockstep.serve.router.payloads import MOST_BYTES, Payloads, number
 
 OPENAI: Final = b"/openai/"
@@ -31,6 +32,7 @@ class Sorting:
         self._graphs = Graphs(lanes.get)
         self._batches = Batches()
         self._copies: set[asyncio.Task[None]] = set()
+        self.figures = LlmFigures()
 
     def sort(
         self,
@@ -38,19 +40,29 @@ class Sorting:
         lane: Lane,
         asked: Asked,
         length: int | None,
-    ) -> Exchange | Handled:
+    ) -> Exchange | BufferedRequest:
         """Return what carries *asked*, a request without its body yet, on *lane*."""
         spec = lane.spec
         if spec.graph:
-            return Handled(client, asked, lambda whole: self._graphs.run(lane, whole))
+            return BufferedRequest(client, asked, lambda whole: self._graphs.run(lane, whole))
         if spec.batcher.size and asked.target.partition(b"?")[0].endswith(b":predict"):
-            return Handled(client, asked, lambda whole: self._batches.run(lane, whole))
+            return BufferedRequest(client, asked, lambda whole: self._batches.run(lane, whole))
         hints = hints_of(lane, asked.headers) if spec.matches or spec.session else NO_HINTS
-        tap = _Tap(self, lane, asked) if spec.logger.url or spec.mirror.percent else None
+        tap = self.tap(lane, asked)
         if spec.prefill and asked.target.partition(b"?")[0].endswith(b"completions"):
-            return Prefilled(client, self, lane, asked, length)
+            return Prefilled(client, self, lane, asked, length, tap=tap)
         kind = Prompted if spec.choice == "prefix" else Exchange
         return kind(client, lane, asked.method, _head(asked), length, hints=hints, tap=tap)
+
+    def tap(self, lane: Lane, asked: Asked) -> Tap | None:
+        """Return what sees a request pass: logs, copies, figures of language models."""
+        spec, several = lane.spec, list[Tap]()
+        if spec.logger.url or spec.mirror.percent:
+            several.append(_Tap(self, lane, asked))
+        if spec.models and asked.method == b"POST":
+            tenant = asked.tenant or lane.key.partition("/")[0]
+            several.append(LlmTap(self.figures.meters(), list(spec.models), tenant))
+        return several[0] if len(several) == 1 else (_Taps(several) if several else None)
 
     def by_model(self, client: Client, asked: Asked, length: int | None) -> Exchange | bytes:
         """Return what carries a request of OpenAI's protocol to the service with its model.
@@ -154,9 +166,16 @@ class Prefilled(Exchange):
     __slots__ = ("_asked", "_reading", "_sorting")
 
     def __init__(
-        self, client: Client, sorting: Sorting, lane: Lane, asked: Asked, length: int | None
+        self,
+        client: Client,
+        sorting: Sorting,
+        lane: Lane,
+        asked: Asked,
+        length: int | None,
+        *,
+        tap: Tap | None = None,
     ) -> None:
-        super().__init__(client, lane, asked.method, _head(asked), length)
+        super().__init__(client, lane, asked.method, _head(asked), length, tap=tap)
         self._sorting, self._asked = sorting, asked
         self._reading: asyncio.Task[None] | None = None
 
@@ -213,6 +232,7 @@ class Prefilled(Exchange):
 class ByModel(Prefilled):
     """A request whose body says which service it is for."""
 
+    openai = True
     __slots__ = ()
 
     def __init__(self, client: Client, sorting: Sorting, asked: Asked, length: int | None) -> None:
@@ -233,6 +253,7 @@ class ByModel(Prefilled):
         if isinstance(lane, str):
             self.refuse(404, lane)
             return
+        self._tap = self._sorting.tap(lane, self._asked)
         if lane.spec.prefill:
             self.hand_over(self._sorting, lane, body)
             return
@@ -252,6 +273,33 @@ def _json(parts: list[bytes]) -> Any:
 
 def _with_prompt(hints: Hints, body: Any) -> Hints:
     return Hints(hints.revision, "", prefix.blocks(prefix.prompt(body)))
+
+
+class _Taps:
+    """Several that see the same pass."""
+
+    def __init__(self, several: list[Tap]) -> None:
+        self._several = several
+
+    def request(self, head: bytes, body: bytes, *, whole: bool) -> None:
+        """Tell all of a request."""
+        for one in self._several:
+            one.request(head, body, whole=whole)
+
+    def answer(self, status: int) -> None:
+        """Tell all of the status."""
+        for one in self._several:
+            one.answer(status)
+
+    def piece(self, data: bytes) -> None:
+        """Tell all of a piece of the answer."""
+        for one in self._several:
+            one.piece(data)
+
+    def end(self) -> None:
+        """Tell all that the answer is over."""
+        for one in self._several:
+            one.end()
 
 
 class _Tap:

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 import httptools
 
 IDLE_MOST = 64
-"""Connections to one replica that are kept while nobody uses them."""
+"""Idle connections to one replica that are kept."""
 
 
 class Taker(Protocol):
@@ -72,7 +72,7 @@ class Upstream(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse what the replica sent."""
         if self.taker is None:
-            # What nobody asked for must not become the answer to the next request.
+            # Bytes without a request must not become the answer to the next one.
             self.transport.abort()
             return
         try:
@@ -183,7 +183,7 @@ class Pool:
             self._idle.remove(one)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         for one in self._idle:
             one.transport.close()
         self._idle.clear()

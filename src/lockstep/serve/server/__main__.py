@@ -12,13 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lockstep.http.server import HttpServer
 from lockstep.serve.server.configured import VARIABLE, Configured
 from lockstep.serve.server.frameworks import FRAMEWORKS, LoadError, Model, find, load
-from lockstep.serve.server.http import Connection
+from lockstep.serve.server.http import BOUNDS, Api
 from lockstep.serve.server.repository import Failed, Repository
 
 LAST_ANSWERS = 5.0
-"""Seconds that requests under way may take when the server is told to end."""
+"""Seconds that requests under way over gRPC may take when the server is told to end."""
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -52,13 +53,9 @@ async def run(options: argparse.Namespace) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    connections: set[Connection] = set()
-    server = await loop.create_server(
-        lambda: Connection(repository, connections),
-        options.host,
-        options.http_port,
-        backlog=4096,
-    )
+    server = HttpServer(bounds=BOUNDS)
+    server.serve(Api(repository).answer)
+    await server.bind(options.host, options.http_port)
     if configured is not None:
         await _load_all(repository, configured)
         logging.info("%d models are ready on port %d", len(repository.names), options.http_port)
@@ -72,12 +69,8 @@ async def run(options: argparse.Namespace) -> None:
     # Only now: one begun before a model that fails writes after the last line that says why.
     grpc_server = await _grpc(repository, options)
     await ended.wait()
-    server.close()
-    if grpc_server is not None:
-        await grpc_server.stop(LAST_ANSWERS)
-    answers = [one.idle() for one in connections]
-    if answers:
-        await asyncio.wait([asyncio.ensure_future(one) for one in answers], timeout=LAST_ANSWERS)
+    over_grpc = [grpc_server.stop(LAST_ANSWERS)] if grpc_server is not None else []
+    await asyncio.gather(server.close(), *over_grpc)
 
 
 def _configured(options: argparse.Namespace) -> Configured | None:

@@ -81,7 +81,7 @@ def find(directory: str) -> str:
 
 
 def _sklearn(name: str, file: Path) -> Model:
-    # A scikit-learn model is a pickle: whoever may create the service may run code in its pod.
+    # A scikit-learn model is a pickle: users who may create the service may run code in its pod.
     import joblib
 
     try:

@@ -1,28 +1,26 @@
-"""The server's connections: a request is answered once it is whole."""
+"""What the server answers over HTTP: predictions in both protocols, and its repository."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections import deque
-from http import HTTPStatus
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final
 
-import httptools
 import msgspec
 
 from lockstep import __version__
+from lockstep.http.message import Request, Response
+from lockstep.http.requests import Bounds
 from lockstep.serve.server import v1, v2
 from lockstep.serve.server.figures import page
 from lockstep.serve.server.inputs import Unfit
-from lockstep.serve.server.repository import Arrays, Failed, Repository, Unknown
+from lockstep.serve.server.repository import Failed, Repository, Unknown
 
-MOST_BODY: Final = 64 << 20
+BOUNDS: Final = Bounds(body=64 << 20)
 _V1: Final = re.compile(r"/v1/models/([^/:]+)(:predict)?")
 _V2: Final = re.compile(r"/v2/models/([^/]+)(?:/versions/[^/]+)?(/ready|/infer)?")
 _REPOSITORY: Final = re.compile(r"/v2/repository/models/([^/]+)/(load|unload)")
-_LINES: Final = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n".encode() for one in HTTPStatus}
-_BINARY: Final = b"inference-header-content-length"
+_BINARY: Final = "inference-header-content-length"
 
 
 class Refused(Exception):
@@ -39,173 +37,50 @@ class _Change(msgspec.Struct):
     parameters: dict[str, Any] = {}
 
 
-class Connection(asyncio.Protocol):
-    """One client."""
+class Api:
+    """Answers requests from one *repository*."""
 
-    def __init__(self, repository: Repository, everyone: set[Connection]) -> None:
-        self._repository, self._everyone = repository, everyone
-        self._parser = httptools.HttpRequestParser(self)
-        self._pending: deque[list[bytes | None]] = deque()
-        """Answers in the order of their requests; none while one is not there yet."""
-        self._url = b""
-        self._json_length: bytes | None = None
-        self._body: list[bytes] = []
-        self._size = 0
-        self._answered = asyncio.Event()
-        self._changing: asyncio.Task[None] | None = None
-        self.transport: asyncio.Transport
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
 
-    async def idle(self) -> None:
-        """Wait until no request waits for its answer."""
-        while self._pending:
-            self._answered = asyncio.Event()
-            await self._answered.wait()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self.transport = cast(asyncio.Transport, transport)
-        self._everyone.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client."""
-        self._everyone.discard(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse what came."""
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to *request*, once the model has one."""
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._end(501, "connections are not upgraded")
-        except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, Refused):
-                self._end(cause.status, str(cause))
-            else:
-                self._end(400, "malformed request")
-
-    def _end(self, status: int, message: str) -> None:
-        self.transport.write(_answer(status, _error(message)))
-        self.transport.close()
-
-    # --- httptools ---
-
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        self._url, self._json_length, self._body, self._size = b"", None, [], 0
-
-    def on_url(self, url: bytes) -> None:
-        """Take a part of the target."""
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header."""
-        lower = name.lower()
-        if lower == _BINARY:
-            self._json_length = value
-        elif lower == b"expect" and value.lower() == b"100-continue":
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
-        self._size += len(body)
-        if self._size > MOST_BODY:
-            raise Refused(413, f"the body is larger than {MOST_BODY} bytes")
-        self._body.append(body)
-
-    def on_message_complete(self) -> None:
-        """Answer, now or once the model has."""
-        slot: list[bytes | None] = [None]
-        self._pending.append(slot)
-        method = self._parser.get_method()
-        path = self._url.decode("latin-1").partition("?")[0]
-        try:
-            self._handle(method, path, b"".join(self._body), slot)
+            if request.method == "POST":
+                return await self._post(request)
+            if request.method in ("GET", "HEAD"):
+                if request.path == "/metrics":
+                    return Response(200, page(self._repository), "text/plain; version=0.0.4")
+                return _json(200, self._get(request.path))
+            raise _nothing_at(request.path)
         except Unknown as error:
-            self._settle(slot, _answer(404, _error(str(error))))
-        except Unfit as error:
-            self._settle(slot, _answer(400, _error(str(error))))
+            return _json(404, {"error": str(error)})
+        except (Unfit, Failed) as error:
+            return _json(400, {"error": str(error)})
         except Refused as error:
-            self._settle(slot, _answer(error.status, _error(str(error))))
+            return _json(error.status, {"error": str(error)})
 
-    def _settle(self, slot: list[bytes | None], data: bytes) -> None:
-        slot[0] = data
-        while self._pending and self._pending[0][0] is not None:
-            self.transport.write(self._pending.popleft()[0] or b"")
-        if not self._pending:
-            self._answered.set()
-        if not self._pending and not self._parser.should_keep_alive():
-            self.transport.close()
-
-    # --- what is asked ---
-
-    def _handle(self, method: bytes, path: str, body: bytes, slot: list[bytes | None]) -> None:
-        if method == b"POST" and (match := _V1.fullmatch(path)) and match[2]:
+    async def _post(self, request: Request) -> Response:
+        path = request.path
+        if (match := _V1.fullmatch(path)) and match[2]:
             model = self._repository.get(match[1])
-            future = self._repository.predict(model, v1.inputs(body))
-            future.add_done_callback(
-                lambda done: self._predicted(slot, done, lambda got: (v1.answer(got), None))
-            )
-        elif method == b"POST" and (match := _V2.fullmatch(path)) and match[2] == "/infer":
+            found = await self._repository.predict(model, v1.inputs(request.body))
+            return _shaped(lambda: (v1.answer(found), None))
+        if (match := _V2.fullmatch(path)) and match[2] == "/infer":
             model = self._repository.get(match[1])
-            request, rows = v2.decode(body, self._binary_length())
-            future = self._repository.predict(model, rows)
-            future.add_done_callback(
-                lambda done: self._predicted(slot, done, lambda got: v2.answer(model, request, got))
-            )
-        elif method == b"POST" and (match := _REPOSITORY.fullmatch(path)):
-            uri = _stated_uri(body)
-            self._changing = asyncio.ensure_future(self._change(match[1], match[2], uri, slot))
-        elif method == b"POST" and path == "/v2/repository/index":
-            self._settle(slot, _answer(200, msgspec.json.encode(self._repository.index())))
-        elif method == b"GET" and path == "/metrics":
-            self._settle(slot, _answer(200, page(self._repository), b"text/plain; version=0.0.4"))
-        elif method in (b"GET", b"HEAD"):
-            self._settle(slot, _answer(200, msgspec.json.encode(self._get(path))))
-        else:
-            raise Refused(
-                404,
-                f"nothing is at {path}; POST to /v1/models/NAME:predict or /v2/models/NAME/infer",
-            )
-
-    async def _change(self, name: str, verb: str, uri: str, slot: list[bytes | None]) -> None:
-        """Load or unload a model; it is no longer, or newly, served once this is answered."""
-        try:
+            wish, rows = v2.decode(request.body, _binary_length(request))
+            found = await self._repository.predict(model, rows)
+            return _shaped(lambda: v2.answer(model, wish, found))
+        if match := _REPOSITORY.fullmatch(path):
+            name, verb = match.groups()
             if verb == "load":
-                await self._repository.load(name, uri)
+                await self._repository.load(name, _stated_uri(request.body))
             else:
                 self._repository.unload(name)
-        except Unknown as error:
-            self._settle(slot, _answer(404, _error(str(error))))
-        except Failed as error:
-            self._settle(slot, _answer(400, _error(str(error))))
-        else:
-            self._settle(slot, _answer(200, msgspec.json.encode({"name": name, verb: True})))
-
-    def _binary_length(self) -> int | None:
-        if self._json_length is None:
-            return None
-        if not self._json_length.isdigit():
-            raise Unfit("Inference-Header-Content-Length: a number is needed")
-        return int(self._json_length)
-
-    def _predicted(
-        self, slot: list[bytes | None], done: asyncio.Future[Arrays], shape: Any
-    ) -> None:
-        error = done.exception()
-        if error is not None:
-            self._settle(slot, _answer(400, _error(str(error))))
-            return
-        try:
-            body, json_length = shape(done.result())
-        except (Unfit, ValueError, TypeError) as cause:
-            self._settle(slot, _answer(400, _error(f"the answer cannot be shown: {cause}")))
-            return
-        extra = b""
-        kind = b"application/json"
-        if json_length is not None:
-            extra = b"Inference-Header-Content-Length: %d\r\n" % json_length
-            kind = b"application/octet-stream"
-        self._settle(slot, _answer(200, body, kind, extra))
+            return _json(200, {"name": name, verb: True})
+        if path == "/v2/repository/index":
+            return _json(200, self._repository.index())
+        raise _nothing_at(path)
 
     def _get(self, path: str) -> dict[str, Any]:
         """Return what is known under *path*.
@@ -236,7 +111,32 @@ class Connection(asyncio.Protocol):
         if match := _V2.fullmatch(path):
             model = self._repository.get(match[1])
             return {"name": model.name, "ready": True} if match[2] else v2.metadata(model)
-        raise Refused(404, f"nothing is at {path}")
+        raise _nothing_at(path)
+
+
+def _nothing_at(path: str) -> Refused:
+    there = "POST to /v1/models/NAME:predict or /v2/models/NAME/infer"
+    return Refused(404, f"nothing is at {path}; {there}")
+
+
+def _binary_length(request: Request) -> int | None:
+    """Return how long the JSON is that binary tensors follow; None where all is JSON."""
+    given = request.headers.get(_BINARY)
+    if given is not None and not given.isdigit():
+        raise Unfit("Inference-Header-Content-Length: a number is needed")
+    return None if given is None else int(given)
+
+
+def _shaped(shape: Callable[[], tuple[bytes, int | None]]) -> Response:
+    """Return what a model found in the shape of its protocol: JSON, or with tensors after it."""
+    try:
+        body, json_length = shape()
+    except (Unfit, ValueError, TypeError) as cause:
+        raise Unfit(f"the answer cannot be shown: {cause}") from cause
+    if json_length is None:
+        return Response(200, body)
+    head = ("Inference-Header-Content-Length", str(json_length))
+    return Response(200, body, "application/octet-stream", [head])
 
 
 def _stated_uri(body: bytes) -> str:
@@ -254,12 +154,5 @@ def _stated_uri(body: bytes) -> str:
     return str(told.parameters.get("storage_uri", ""))
 
 
-def _error(message: str) -> bytes:
-    return msgspec.json.encode({"error": message})
-
-
-def _answer(
-    status: int, body: bytes, kind: bytes = b"application/json", extra: bytes = b""
-) -> bytes:
-    head = b"Content-Type: %b\r\nContent-Length: %d\r\n%b\r\n" % (kind, len(body), extra)
-    return _LINES[status] + head + body
+def _json(status: int, told: Any) -> Response:
+    return Response(status, msgspec.json.encode(told))

@@ -17,7 +17,7 @@ def load_torch(file: Path) -> tuple[Predict, int]:
     """Return what predicts with the model in *file*, and how many inputs it takes.
 
     Raises:
-        Exception: whatever torch says of a file that is no such model.
+        Exception: what torch raises for a file that is no such model.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     module: Any

@@ -152,7 +152,7 @@ def chosen(request_names: list[str], found: Mapping[str, Array]) -> dict[str, Ar
         Unfit: when one that is asked for is not there.
     """
     if len(request_names) == len(found) == 1:
-        # A model with one output has it under whatever name the client gives.
+        # A model with one output has it under any name that the client gives.
         return {request_names[0]: next(iter(found.values()))}
     missing = [name for name in request_names if name not in found]
     if missing:

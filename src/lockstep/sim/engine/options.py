@@ -18,7 +18,7 @@ class Options:
 
     seed: int = 0
     until: float = inf
-    """Seconds after which the simulation stops, whatever is left."""
+    """Seconds after which the simulation stops, also with jobs left."""
     period: float = 0.0
     """Decisions are made at multiples of so many seconds; 0: after every event."""
     faults: Faults = NO_FAULTS

@@ -21,7 +21,7 @@ from lockstep.pools.core.shrinking import shrink
 from lockstep.scheduler.core.runtime.clock import SimulatedClock
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.sim.input.faults import Dice
-from lockstep.sim.input.world import InputError, World
+from lockstep.sim.input.initial_cluster import InitialCluster, InputError
 from lockstep.sim.result.record import PoolBill
 
 
@@ -36,7 +36,7 @@ class SimulatedPools:
 
     def __init__(
         self,
-        world: World,
+        world: InitialCluster,
         cluster: Cluster,
         clock: SimulatedClock,
         dice: Dice,
@@ -105,7 +105,7 @@ class SimulatedPools:
         return bill
 
     def _reclaim(self, pool: str, slot: int) -> None:
-        """Let the cloud take a node back, whatever runs there."""
+        """Let the cloud take a node back, with the pods that run there."""
         node = self._nodes[pool].pop(slot)
         name = node.metadata.name
         self._lose(name)

@@ -30,8 +30,8 @@ from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.pools import SimulatedPools
 from lockstep.sim.engine.wait_reasons import show_why, why
 from lockstep.sim.input.faults import Dice
+from lockstep.sim.input.initial_cluster import InitialCluster, stood
 from lockstep.sim.input.jobs import Job
-from lockstep.sim.input.world import World, stood
 from lockstep.sim.result.communication import paid
 from lockstep.sim.result.record import Rearranged, Result
 
@@ -45,7 +45,7 @@ class Simulation:
 
     def __init__(
         self,
-        world: World,
+        world: InitialCluster,
         works: Iterable[Job],
         options: Options,
         *,
@@ -197,7 +197,7 @@ class Simulation:
             run.stand(name, spot, self._now)
             self.cluster.set_pod(run.bound(name))
             self._use(run, name, spot.node)
-            # Else nobody would know when it ends, and what waits would be passed by anything.
+            # Else its end would not be known, and any workload would pass those that wait.
             begun = self._clock.unix - stood(there, run.work.elapsed)
             self.cluster.pods[run.work.key.namespace, name].since = begun
             since = min(since, begun)

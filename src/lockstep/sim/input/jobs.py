@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -32,7 +33,7 @@ from lockstep.jobs.validate import problems
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.resources.columns import WHOLE_CARD, pod_request
 from lockstep.scheduler.core.resources.gpu_shares import split_off
-from lockstep.sim.input.world import InputError, Json, World, view
+from lockstep.sim.input.initial_cluster import InitialCluster, InputError, Json, view
 
 _SIMULATION = OwnerReference(API_VERSION, "Simulation", "simulation", "", controller=True)
 """Stands behind every gang: its pods are made again, as a controller would."""
@@ -75,7 +76,9 @@ class Job:
         return self.gang.spec.queue
 
 
-def read_jobs(objs: Iterable[Json], world: World, strategy: Strategy | None = None) -> list[Job]:
+def read_jobs(
+    objs: Iterable[Json], world: InitialCluster, strategy: Strategy | None = None
+) -> list[Job]:
     """Return the jobs among *objs* (TrainingJob and Gang), in the order of their arrival.
 
     A Gang that a TrainingJob of the same name stands behind is that job's own and is not counted
@@ -105,6 +108,28 @@ def read_jobs(objs: Iterable[Json], world: World, strategy: Strategy | None = No
     return sorted(found.values(), key=lambda work: work.arrival)
 
 
+def read_standing(objs: Iterable[Json], world: InitialCluster) -> list[Job]:
+    """Return the jobs of a cluster as ``read_jobs`` does, without those that cannot be read.
+
+    A job with a fault of its own, such as an unknown PriorityClass, starts nothing there: it is no
+    reason to say nothing of others.
+    """
+    there = list(objs)
+    try:
+        return read_jobs(there, world)
+    except InputError:
+        pass
+    behind = {_named(obj): obj for obj in there if obj.get("kind") == "Gang" and owned(obj)}
+    found: list[Job] = []
+    for obj in there:
+        if obj.get("kind") not in ("TrainingJob", "Gang") or owned(obj):
+            continue
+        gang = behind.get(_named(obj))
+        with suppress(InputError):
+            found += read_jobs([obj] if gang is None else [obj, gang], world)
+    return sorted(found, key=lambda work: work.arrival)
+
+
 def _named(obj: Json) -> tuple[str, str]:
     meta = obj.get("metadata") or {}
     return meta.get("namespace") or "default", meta.get("name", "")
@@ -125,7 +150,7 @@ def owned(obj: Json) -> bool:
     return any(owner.get("kind") == "TrainingJob" for owner in owners)
 
 
-def _of_job(obj: Json, gang_of: Json, world: World) -> Job:
+def _of_job(obj: Json, gang_of: Json, world: InitialCluster) -> Job:
     job = view(obj, TrainingJob)
     meta = job.metadata
     if wrong := problems(job):
@@ -155,7 +180,7 @@ def _history(obj: Json) -> tuple[str | None, str | None]:
     return since, None if saved is None else timestamp.show(saved)
 
 
-def _waiting_since(obj: Json, world: World) -> str | None:
+def _waiting_since(obj: Json, world: InitialCluster) -> str | None:
     """Return since when a gang waits that had waited before the start."""
     where = f"{obj.get('kind')} {_named(obj)[1]}: "
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
@@ -163,7 +188,7 @@ def _waiting_since(obj: Json, world: World) -> str | None:
     return None if waited is None else timestamp.show(world.epoch - waited)
 
 
-def _of_gang(obj: Json, world: World) -> Job:
+def _of_gang(obj: Json, world: InitialCluster) -> Job:
     gang = view(obj, Gang)
     since, saved = _history(obj)
     placed = msgspec.structs.replace(_placed(gang.metadata), creation_timestamp=since)
@@ -210,7 +235,7 @@ def _placed(meta: ObjectMeta) -> ObjectMeta:
     )
 
 
-def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Job:
+def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: InitialCluster) -> Job:
     key = WorkloadKey("Gang", gang.metadata.namespace, gang.metadata.name)
     where = f"{obj['kind']} {key.name}: "
     annotations = gang.metadata.annotations
@@ -241,7 +266,7 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Jo
     )
 
 
-def _gpus(spec: PodSpec, world: World) -> float:
+def _gpus(spec: PodSpec, world: InitialCluster) -> float:
     request = pod_request(spec)
     share = split_off(spec, request)
     if share is None:
@@ -250,7 +275,7 @@ def _gpus(spec: PodSpec, world: World) -> float:
     return share.cards * min(1.0, max(share.compute / WHOLE_CARD, by_memory))
 
 
-def _decided(spec: GangSpec, where: str, world: World) -> GangSpec:
+def _decided(spec: GangSpec, where: str, world: InitialCluster) -> GangSpec:
     try:
         world.priority(spec.priority_class_name)
     except InputError as error:
@@ -259,7 +284,7 @@ def _decided(spec: GangSpec, where: str, world: World) -> GangSpec:
     return msgspec.structs.replace(spec, groups=groups)
 
 
-def _pod(body: Json, spec: GangSpec, created: str, where: str, world: World) -> Pod:
+def _pod(body: Json, spec: GangSpec, created: str, where: str, world: InitialCluster) -> Pod:
     pod = view({"kind": "Pod", **body}, Pod)
     named = pod.spec.priority_class_name or spec.priority_class_name
     try:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from lockstep.pools.core.pool import Pool
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.sim.input.faults import Faults
-from lockstep.sim.input.world import World
+from lockstep.sim.input.initial_cluster import InitialCluster
 
 
-def unmatched(world: World, cluster: Cluster, faults: Faults) -> Iterator[str]:
+def unmatched(world: InitialCluster, cluster: Cluster, faults: Faults) -> Iterator[str]:
     """Say which selectors of the input choose none of the nodes; *cluster* is that of the world."""
     spot = faults.spot
     labels = [node.metadata.labels for node in world.nodes.values()]

@@ -1,6 +1,6 @@
 """What jobs that state their parallelism pay for where they stand, against the best place there is.
 
-The best place is where the scheduler puts the same members on the same nodes while nobody else is
+The best place is where the scheduler puts the same members on the same nodes while no other job is
 there.
 """
 
@@ -14,8 +14,8 @@ from lockstep.scheduler.core.explain.rank_layout import communication
 from lockstep.scheduler.core.placement.problem import problem_of
 from lockstep.scheduler.core.placement.search import Search
 from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.sim.input.initial_cluster import InitialCluster
 from lockstep.sim.input.jobs import Job
-from lockstep.sim.input.world import World
 from lockstep.sim.result.job_records import Paid
 from lockstep.sim.result.record import Compared, Result
 from lockstep.sim.result.shapes import Shape, StandingShapes
@@ -33,7 +33,7 @@ def paid(cluster: Cluster, work: Job, shapes: StandingShapes) -> Paid | None:
     return Paid(seconds, shapes.number(work, frozenset(member.name for member in workload.bound)))
 
 
-def compared(world: World, result: Result) -> list[Compared]:
+def compared(world: InitialCluster, result: Result) -> list[Compared]:
     """Return the jobs that stated their parallelism and started, each beside its best place."""
     lives = result.lives
     shapes = lives.column("shape")
@@ -53,9 +53,9 @@ def compared(world: World, result: Result) -> list[Compared]:
 
 
 class _Alone:
-    """The cluster with nobody on it, for one job after the other."""
+    """The empty cluster, for one job after the other."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: InitialCluster) -> None:
         self._cluster = replace(world, pods={}, queues=[]).cluster()
 
     def seconds(self, shape: Shape) -> float:

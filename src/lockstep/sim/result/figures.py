@@ -133,7 +133,7 @@ def waits(waited: FloatArray) -> dict[str, Any]:
 def _by(
     of: NDArray[Any], names: Sequence[str], order: Iterable[int], waited: FloatArray
 ) -> dict[str, Any]:
-    """Return the waits of the jobs *of* each number that there is, in an order of the numbers."""
+    """Return the waits of the jobs by their number *of* members, in the order of those numbers."""
     return {names[number]: waits(waited[of == number]) for number in order if number in of}
 
 

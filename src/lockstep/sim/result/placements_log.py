@@ -43,7 +43,7 @@ class PlacementsLog:
 
     def __init__(self, jobs: Texts) -> None:
         self._jobs = jobs
-        """The names of the jobs by their numbers, kept by whoever numbers them."""
+        """The names of the jobs by their numbers; the caller numbers them."""
         self._rows = Rows(_ROW)
         self._pods = Distinct[tuple[bool, str]]()
         """What a pod's name says beyond its job's, or the whole name where it begins otherwise."""

@@ -92,7 +92,7 @@ class Result:
     evictions: list[tuple[str, str]] = field(default_factory=list)
     """Who took whose place, a job each."""
     communication: list[Compared] = field(default_factory=list)
-    """Jobs that state their parallelism, where somebody had them compared."""
+    """Jobs that state their parallelism, where a comparison was asked for."""
     rearrangements: list[Rearranged] = field(default_factory=list)
     bills: dict[str, PoolBill] = field(default_factory=dict)
     """By node pool; under ``fixed`` the nodes that are always there, where they have prices."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
+from lockstep.sim.input.initial_cluster import InitialCluster
 from lockstep.sim.input.jobs import Job
-from lockstep.sim.input.world import World
 from lockstep.sim.result.job_records import JobRecord
 from lockstep.sim.result.record import Result
 
@@ -32,7 +32,7 @@ class Forecast:
 
 
 def forecast(
-    world: World, works: Sequence[Job], wanted: Job, *, now_only: bool = False
+    world: InitialCluster, works: Sequence[Job], wanted: Job, *, now_only: bool = False
 ) -> Forecast:
     """Return what would become of *wanted* if it came now, behind *works*.
 

@@ -15,8 +15,8 @@ from lockstep.api import quantity
 from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
+from lockstep.sim.input.initial_cluster import InitialCluster, InputError
 from lockstep.sim.input.jobs import Job, read_jobs
-from lockstep.sim.input.world import InputError, World
 
 Json = dict[str, Any]
 COUNTS = frozenset((GPU, GPU_CARDS))
@@ -75,7 +75,7 @@ class _Cut(NamedTuple):
 WHOLE = _Cut(Fraction(1), frozenset())
 
 
-def smaller(world: World, works: Sequence[Job], obj: Json) -> Found:
+def smaller(world: InitialCluster, works: Sequence[Job], obj: Json) -> Found:
     """Return the smaller shapes of a job with which it would start now, behind *works*.
 
     Pods are taken from one role at a time. All roles ask for less a pod in the same proportion: of
@@ -109,7 +109,7 @@ def smaller(world: World, works: Sequence[Job], obj: Json) -> Found:
 class _Search:
     """Shapes of one job, tried one after the other in the same present."""
 
-    def __init__(self, world: World, works: Sequence[Job], obj: Json) -> None:
+    def __init__(self, world: InitialCluster, works: Sequence[Job], obj: Json) -> None:
         self._world, self._works, self._obj = world, works, obj
         self._present: Simulation | None = None
         self._gpus = self._read(obj).gpus

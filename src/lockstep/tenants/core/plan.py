@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from lockstep.api import quantity
 from lockstep.api.core import NAMESPACES
@@ -13,35 +13,15 @@ from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import Member, Team
 from lockstep.api.wire import to_builtins
-from lockstep.tenants.core.objects import Wanted, namespaces, wanted
+from lockstep.runtime.actions import Action, Apply, Delete
+from lockstep.tenants.core.objects import OWN_LABELS, Wanted, namespaces, wanted
 
 Json = dict[str, Any]
 Key = tuple[str, str, str]
 """Plural, namespace and name of an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """Create an object, or bring its fields to what they should be."""
-
-    resource: Resource[Any]
-    name: str
-    namespace: str
-    body: Json
-    """The whole object as it is applied, with its metadata."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Delete an object that the team no longer wants."""
-
-    resource: Resource[Any]
-    name: str
-    namespace: str
-    uid: str
-
-
-Action = Apply | Remove
+FIELD_MANAGER: Final = "lockstep-tenants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +33,24 @@ class Plan:
     """Sentences for the team's condition; empty when all of it can be there."""
 
 
-def plan(team: Team, seen: Mapping[Key, tuple[Resource[Any], Any]]) -> Plan:
+def plan(
+    team: Team, seen: Mapping[Key, tuple[Resource[Any], Any]], above: Sequence[str] = ()
+) -> Plan:
     """Return what brings the cluster to what *team* says.
 
     *seen* holds every object that bears the team's label, and, under their keys, the namespaces
-    and the queue that the team names, whatever labels they bear.
+    and the queue that the team names, with any labels. *above* are the queues above the team's
+    that its members may read.
     """
     problems = [*_contradictions(team.spec.members), *_taken(team, seen)]
     if problems:
         return Plan((), tuple(problems))
-    goal = list(wanted(team))
+    goal = list(wanted(team, above))
     actions: list[Action] = [_apply(team, one) for one in goal if not _is_right(team, one, seen)]
     kept = {one.key for one in goal}
     for key, (resource, obj) in sorted(seen.items(), key=lambda entry: entry[0]):
         if key not in kept and _ours(team, obj) and resource is not NAMESPACES:
-            meta = obj.metadata
-            actions.append(Remove(resource, meta.name, meta.namespace, meta.uid))
+            actions.append(Delete.of(resource, obj.metadata))
     return Plan(tuple(actions), ())
 
 
@@ -117,6 +99,10 @@ def _is_right(team: Team, one: Wanted, seen: Mapping[Key, tuple[Resource[Any], A
     if one.resource is not NAMESPACES and team.metadata.uid not in owners:
         # A team of the same name made it, and it would go with that one.
         return False
+    has = found[1].metadata.labels
+    told = {*one.labels, *(OWN_LABELS if one.resource is NAMESPACES else ())}
+    if any(has.get(key) != one.labels.get(key) for key in told):
+        return False
     there = to_builtins(found[1])
     return all(_same(there.get(key), value) for key, value in one.body.items())
 
@@ -146,10 +132,11 @@ def _amount(value: Any) -> float | None:
 
 
 def _apply(team: Team, one: Wanted) -> Apply:
-    meta: Json = {"name": one.name, "labels": {TEAM_LABEL: team.metadata.name}}
+    meta: Json = {"name": one.name, "labels": {TEAM_LABEL: team.metadata.name, **one.labels}}
     if one.namespace:
         meta["namespace"] = one.namespace
     if one.resource is not NAMESPACES or team.spec.deletion == "Delete":
         owner = {"apiVersion": team.api_version, "kind": team.kind, "name": team.metadata.name}
         meta["ownerReferences"] = [{**owner, "uid": team.metadata.uid}]
-    return Apply(one.resource, one.name, one.namespace, {"metadata": meta, **one.body})
+    body = {"metadata": meta, **one.body}
+    return Apply(one.resource, one.name, body, FIELD_MANAGER, one.namespace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
@@ -54,50 +55,68 @@ def _told(event: Any) -> tuple[str, float, float, bool, int]:
     return event.name(), start_at, duration, device, event.start_thread_id()
 
 
-def summary(events: Iterable[tuple[str, float, float, bool, int]], steps: int) -> Json:
-    """Return what *events* say of each of *steps*: name, start, duration (µs), device, thread."""
-    talk: list[Span] = []
-    work: list[Span] = []
-    kernels: list[float] = []
-    operations = short = syncs = 0
-    pageable = pinned = tensor = 0.0
-    for name, begun, lasted, device, _ in events:
+@dataclass
+class _Counted:
+    """What events come to: spans of talk and work, lengths in µs, and counts."""
+
+    talk: list[Span] = field(default_factory=list)
+    work: list[Span] = field(default_factory=list)
+    kernels: list[float] = field(default_factory=list)
+    operations: int = 0
+    short: int = 0
+    syncs: int = 0
+    pageable: float = 0.0
+    pinned: float = 0.0
+    tensor: float = 0.0
+
+    def on_device(self, name: str, lasted: float) -> None:
+        """Count a copy or a kernel."""
+        if name.startswith("Memcpy"):
+            self.pageable += lasted if "Pageable" in name else 0
+            self.pinned += lasted if "Pinned" in name else 0
+        else:
+            self.kernels.append(lasted)
+            self.tensor += lasted if _on_tensor_cores(name) else 0
+
+    def take(self, name: str, begun: float, lasted: float, device: bool) -> None:
+        """Count an event."""
         span = (begun, begun + lasted)
         if name.startswith(_COMMUNICATION):
-            talk.append(span)
+            self.talk.append(span)
         elif device:
-            work.append(span)
-            if name.startswith("Memcpy"):
-                pageable += lasted if "Pageable" in name else 0
-                pinned += lasted if "Pinned" in name else 0
-            else:
-                kernels.append(lasted)
-                tensor += lasted if _on_tensor_cores(name) else 0
+            self.work.append(span)
+            self.on_device(name, lasted)
         elif name.startswith("aten::"):
-            operations += 1
-            short += lasted < _SHORT_OPERATION
+            self.operations += 1
+            self.short += lasted < _SHORT_OPERATION
             if name in _SYNCING:
-                syncs += 1
+                self.syncs += 1
             if not name.startswith(("aten::item", "aten::_local")):
-                work.append(span)
+                self.work.append(span)
         elif name in _SYNCING:
-            syncs += 1
-    spoken, worked = _union(talk), _union(work)
-    length = sum(b - a for a, b in spoken)
-    each = max(1, steps)
+            self.syncs += 1
+
+
+def summary(events: Iterable[tuple[str, float, float, bool, int]], steps: int) -> Json:
+    """Return what *events* say of each of *steps*: name, start, duration (µs), device, thread."""
+    all_ = _Counted()
+    for name, begun, lasted, device, _ in events:
+        all_.take(name, begun, lasted, device)
+    spoken, worked = _union(all_.talk), _union(all_.work)
+    length, kernels, each = sum(b - a for a, b in spoken), all_.kernels, max(1, steps)
     return {
         "communication": length / 1e6 / each,
         "exposed": (length - _overlap(spoken, worked)) / 1e6 / each,
         "work": sum(b - a for a, b in worked) / 1e6 / each,
-        "operations": operations / each,
-        "short": short / each,
-        "syncs": syncs / each,
+        "operations": all_.operations / each,
+        "short": all_.short / each,
+        "syncs": all_.syncs / each,
         "kernels": len(kernels) / each,
         "kernelMicros": sorted(kernels)[len(kernels) // 2] if kernels else 0.0,
         "kernelSeconds": sum(kernels) / 1e6 / each,
-        "tensorSeconds": tensor / 1e6 / each,
-        "pageableSeconds": pageable / 1e6 / each,
-        "pinnedSeconds": pinned / 1e6 / each,
+        "tensorSeconds": all_.tensor / 1e6 / each,
+        "pageableSeconds": all_.pageable / 1e6 / each,
+        "pinnedSeconds": all_.pinned / 1e6 / each,
     }
 
 

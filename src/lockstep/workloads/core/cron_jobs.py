@@ -9,16 +9,8 @@ from zoneinfo import ZoneInfo
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.cron import BadSchedule, Schedule, parse
-from lockstep.workloads.core.plan import (
-    CRON_JOBS,
-    JOBS,
-    Create,
-    Delete,
-    Json,
-    Plan,
-    World,
-    owner,
-)
+from lockstep.runtime.actions import Create, Delete
+from lockstep.workloads.core.plan import CRON_JOBS, JOBS, Json, Plan, World, owner
 
 TIME: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -46,7 +38,7 @@ def decide(obj: AnyObject, world: World, now: float) -> Plan:
     if policy == "Forbid" and active:
         return plan
     if policy == "Replace":
-        plan.actions += [Delete(JOBS, one.metadata) for one in active]
+        plan.actions += [Delete.of(JOBS, one.metadata) for one in active]
     body = _job(obj, due)
     plan.actions.append(Create(JOBS, body))
     plan.status["lastScheduleTime"] = timestamp.show(due)
@@ -114,7 +106,7 @@ def _tidy(obj: AnyObject, world: World, plan: Plan) -> None:
             key=lambda one: one.status.get("startTime") or one.metadata.creation_timestamp or "",
         )
         for one in over[: max(0, len(over) - int(limit))]:
-            plan.actions.append(Delete(JOBS, one.metadata))
+            plan.actions.append(Delete.of(JOBS, one.metadata))
 
 
 def _status(obj: AnyObject, world: World, active: list[AnyObject]) -> Json:

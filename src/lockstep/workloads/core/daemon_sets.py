@@ -17,19 +17,10 @@ from lockstep.api.core import (
 from lockstep.api.node_terms import term_holds
 from lockstep.api.wire import convert, to_builtins
 from lockstep.health.core.lifecycle import tolerates
+from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
 from lockstep.workloads.core import revisions
-from lockstep.workloads.core.plan import (
-    DAEMON_SETS,
-    Create,
-    Delete,
-    Json,
-    Plan,
-    World,
-    amount,
-    pod_body,
-    word,
-)
+from lockstep.workloads.core.plan import DAEMON_SETS, Json, Plan, World, amount, pod_body, word
 
 _WORST: Final = ("NoExecute",)
 _ALL: Final = (*_WORST, "NoSchedule")
@@ -108,13 +99,13 @@ def _keep(daemons: Daemons, template: Json, world: World, plan: Plan) -> None:
         pods = daemons.on.get(node, [])
         over = [one for one in pods if members.ended(one) and not members.leaving(one)]
         second = _older([one for one in pods if members.active(one)])[1:]
-        plan.actions.extend(Delete(PODS, one.metadata) for one in [*over, *second])
+        plan.actions.extend(Delete.of(PODS, one.metadata) for one in [*over, *second])
         if not pods:
             plan.actions.append(Create(PODS, _body(daemons, template, node, world)))
     for node, pods in daemons.on.items():
         if node not in daemons.kept:
             gone = [one for one in pods if not members.leaving(one)]
-            plan.actions.extend(Delete(PODS, one.metadata) for one in gone)
+            plan.actions.extend(Delete.of(PODS, one.metadata) for one in gone)
 
 
 def _body(daemons: Daemons, template: Json, node: str, world: World) -> Json:
@@ -150,7 +141,7 @@ def _change(daemons: Daemons, plan: Plan) -> None:
             if missing >= most:
                 return
             missing += 1
-        plan.actions.append(Delete(PODS, pod.metadata))
+        plan.actions.append(Delete.of(PODS, pod.metadata))
 
 
 def _daemon(template: Json) -> Json:

@@ -9,12 +9,10 @@ from typing import Any, Final
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.merge import merged
+from lockstep.runtime.actions import Change, Create, Delete
 from lockstep.workloads.core.plan import (
     DEPLOYMENTS,
     REPLICA_SETS,
-    Change,
-    Create,
-    Delete,
     Json,
     Plan,
     World,
@@ -165,7 +163,7 @@ def _tell_revision(rollout: Rollout, revision: str, plan: Plan) -> None:
     meta = rollout.obj.metadata
     if meta.annotations.get(REVISION) != revision:
         patch = {"metadata": {"annotations": {REVISION: revision}}}
-        plan.actions.append(Change(DEPLOYMENTS, meta, patch))
+        plan.actions.append(Change.of(DEPLOYMENTS, meta, patch))
 
 
 def _scale(rollout: Rollout, plan: Plan) -> None:
@@ -191,7 +189,7 @@ def _scale(rollout: Rollout, plan: Plan) -> None:
         if one is new:
             patch = merged(patch, _renewed(rollout, new))
         if patch:
-            plan.actions.append(Change(REPLICA_SETS, one.metadata, patch))
+            plan.actions.append(Change.of(REPLICA_SETS, one.metadata, patch))
     if new is not None:
         newest = max(_revision(new), max(map(_revision, rollout.old), default=0) + 1)
         _tell_revision(rollout, str(newest), plan)
@@ -251,7 +249,7 @@ def _forget(rollout: Rollout, plan: Plan) -> None:
         and one.status.get("observedGeneration", 0) >= one.metadata.generation
     ]
     for one in idle[: max(0, len(idle) - limit)]:
-        plan.actions.append(Delete(REPLICA_SETS, one.metadata))
+        plan.actions.append(Delete.of(REPLICA_SETS, one.metadata))
 
 
 def _complete(rollout: Rollout, status: Json) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from lockstep.api.core import AnyObject, ControllerRevision, Node, Pod
-from lockstep.api.meta import ObjectMeta, OwnerReference
+from lockstep.api.meta import owner_reference
 from lockstep.api.resource import Resource
-from lockstep.api.wire import to_builtins
+from lockstep.runtime.actions import Action
 
 Json = dict[str, Any]
 
@@ -22,9 +22,6 @@ STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", Tru
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True, AnyObject)
 CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", "CronJob", True, AnyObject)
 JOBS: Final = Resource("batch", "v1", "jobs", "Job", True, AnyObject)
-CLAIMS: Final = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +36,6 @@ class World:
     nodes: Sequence[Node] = ()
     names: frozenset[str] = frozenset()
     """Names of all pods of the namespace, those of other owners as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """An object to be made; one of that name that is there already is left as it is."""
-
-    resource: Resource[Any]
-    body: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A merge patch for an object as it was seen."""
-
-    resource: Resource[Any]
-    meta: ObjectMeta
-    patch: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """An object to be deleted, that one and none of the same name."""
-
-    resource: Resource[Any]
-    meta: ObjectMeta
-    why: str = ""
-
-
-Action = Create | Change | Delete
 
 
 @dataclass(slots=True)
@@ -88,16 +56,7 @@ class Plan:
 
 def owner(resource: Resource[Any], obj: AnyObject) -> Json:
     """Return the reference by which *obj* controls another object."""
-    reference = OwnerReference(
-        api_version=resource.api_version,
-        kind=resource.kind,
-        name=obj.metadata.name,
-        uid=obj.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
-    found: Json = to_builtins(reference)
-    return found
+    return {**owner_reference(obj, resource), "blockOwnerDeletion": True}
 
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"

@@ -6,17 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lockstep.api.core import PODS, AnyObject, Pod
+from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
-from lockstep.workloads.core.plan import (
-    REPLICA_SETS,
-    Create,
-    Delete,
-    Json,
-    Plan,
-    World,
-    pod_body,
-    word,
-)
+from lockstep.workloads.core.plan import REPLICA_SETS, Json, Plan, World, pod_body, word
 
 BURST: Final = 500
 """Pods made or deleted in one go."""
@@ -36,7 +28,7 @@ def decide(obj: AnyObject, world: World, now: float) -> Plan:
     for name in _names(obj, min(missing, BURST), world.names):
         plan.actions.append(Create(PODS, pod_body(REPLICA_SETS, obj, template, name)))
     for pod in members.first_to_go(pods)[: max(0, min(-missing, BURST))]:
-        plan.actions.append(Delete(PODS, pod.metadata))
+        plan.actions.append(Delete.of(PODS, pod.metadata))
     return plan
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, AnyObject, ControllerRevision
 from lockstep.api.resource import Resource
-from lockstep.workloads.core.plan import Change, Create, Delete, Json, Plan, owner, word
+from lockstep.runtime.actions import Change, Create, Delete
+from lockstep.workloads.core.plan import Json, Plan, owner, word
 
 HASH_LABEL: Final = "controller-revision-hash"
 
@@ -23,7 +24,7 @@ def newest(
     if same is not None:
         if same.revision < last:
             patch = {"revision": last + 1}
-            plan.actions.append(Change(CONTROLLER_REVISIONS, same.metadata, patch))
+            plan.actions.append(Change.of(CONTROLLER_REVISIONS, same.metadata, patch))
         return same.metadata.name
     hashed = word(10, template, obj.status.get("collisionCount", 0))
     labels = (obj.spec.get("selector") or {}).get("matchLabels") or {}
@@ -56,4 +57,4 @@ def forget(obj: AnyObject, there: Sequence[ControllerRevision], used: set[str], 
     limit = int(obj.spec.get("revisionHistoryLimit", 10))
     idle = sorted((r for r in there if r.metadata.name not in used), key=lambda r: r.revision)
     for one in idle[: max(0, len(idle) - limit)]:
-        plan.actions.append(Delete(CONTROLLER_REVISIONS, one.metadata))
+        plan.actions.append(Delete.of(CONTROLLER_REVISIONS, one.metadata))

@@ -5,20 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lockstep.api.core import PODS, AnyObject, Pod
+from lockstep.api.core import CLAIMS, PODS, AnyObject, Pod
+from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
 from lockstep.workloads.core import revisions
-from lockstep.workloads.core.plan import (
-    CLAIMS,
-    STATEFUL_SETS,
-    Create,
-    Delete,
-    Json,
-    Plan,
-    World,
-    owner,
-    pod_body,
-)
+from lockstep.workloads.core.plan import STATEFUL_SETS, Json, Plan, World, owner, pod_body
 
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
@@ -98,7 +89,7 @@ def _keep(numbered: Numbered, world: World, plan: Plan) -> bool:
         if pod is None:
             _create(numbered, number, world, plan)
         elif members.ended(pod) and not members.leaving(pod):
-            plan.actions.append(Delete(PODS, pod.metadata))
+            plan.actions.append(Delete.of(PODS, pod.metadata))
         elif numbered.healthy(pod):
             continue
         settled = False
@@ -108,7 +99,7 @@ def _keep(numbered: Numbered, world: World, plan: Plan) -> bool:
     for number in superfluous:
         pod = numbered.pods[number]
         if not members.leaving(pod):
-            plan.actions.append(Delete(PODS, pod.metadata))
+            plan.actions.append(Delete.of(PODS, pod.metadata))
         settled = False
         if not numbered.parallel:
             return False
@@ -125,7 +116,7 @@ def _change(numbered: Numbered, plan: Plan) -> None:
             return
         pod = numbered.pods[number]
         if numbered.revision_of(pod) != numbered.update:
-            plan.actions.append(Delete(PODS, pod.metadata))
+            plan.actions.append(Delete.of(PODS, pod.metadata))
             return
 
 

@@ -6,10 +6,26 @@ import base64
 from typing import Any
 
 from lockstep.apiserver.autoscaling import DEFAULT_USE
+from lockstep.apiserver.builtin.defaults.values import values
 
 Json = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
+_ONE_REPLICA = values({"spec.minReplicas": 1})
+_BINDING = values({}, {"roleRef.apiGroup": _RBAC})
+_MATCHED = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+_WEBHOOK = {"failurePolicy": "Fail", **_MATCHED, "timeoutSeconds": 10}
+_REFUSES = values({"failurePolicy": "Fail"})
+_HTTPS = values({"port": 443})
+_DRIVER = {
+    "attachRequired": True,
+    "podInfoOnMount": False,
+    "storageCapacity": False,
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+    "volumeLifecycleModes": ["Persistent"],
+    "requiresRepublish": False,
+    "seLinuxMount": False,
+}
 
 
 def secret(obj: Json) -> None:
@@ -47,27 +63,9 @@ def node_status(obj: Json) -> None:
         obj["allocatable"] = dict(obj["capacity"])
 
 
-def persistent_volume(obj: Json) -> None:
-    """Fill in what becomes of a volume that is released."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    spec.setdefault("volumeMode", "Filesystem")
-    obj.setdefault("status", {}).setdefault("phase", "Pending")
-
-
 def date_phase(obj: Json) -> None:
     """Say since when a new volume is pending."""
     obj["status"]["lastPhaseTransitionTime"] = obj["metadata"].get("creationTimestamp")
-
-
-def claim(obj: Json) -> None:
-    """Let a claim be pending."""
-    obj.setdefault("status", {}).setdefault("phase", "Pending")
-
-
-def claim_spec(obj: Json) -> None:
-    """Let a claim ask for a file system."""
-    obj.setdefault("volumeMode", "Filesystem")
 
 
 def limit_range_item(obj: Json) -> None:
@@ -79,57 +77,19 @@ def limit_range_item(obj: Json) -> None:
     obj["defaultRequest"] = requests
 
 
-def role_binding(obj: Json) -> None:
-    """Say which group roles and people are of."""
-    role = obj.setdefault("roleRef", {})
-    if not role.get("apiGroup"):
-        role["apiGroup"] = _RBAC
-
-
 def subject(obj: Json) -> None:
     """Say which group users and groups are of."""
     if not obj.get("apiGroup") and obj.get("kind") in ("User", "Group"):
         obj["apiGroup"] = _RBAC
 
 
-def priority_class(obj: Json) -> None:
-    """Let a priority class preempt."""
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
-def storage_class(obj: Json) -> None:
-    """Fill in when a volume is made and what becomes of it."""
-    obj.setdefault("reclaimPolicy", "Delete")
-    obj.setdefault("volumeBindingMode", "Immediate")
-
-
-def csi_driver(obj: Json) -> None:
-    """Fill in how a driver is asked to attach and mount."""
-    spec = obj.setdefault("spec", {})
-    for name, value in (
-        ("attachRequired", True),
-        ("podInfoOnMount", False),
-        ("storageCapacity", False),
-        ("fsGroupPolicy", "ReadWriteOnceWithFSType"),
-        ("volumeLifecycleModes", ["Persistent"]),
-        ("requiresRepublish", False),
-        ("seLinuxMount", False),
-    ):
-        spec.setdefault(name, value)
-
-
 def autoscaler(obj: Json) -> None:
     """Let an autoscaler keep one replica and look at the CPU."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("minReplicas", 1)
+    _ONE_REPLICA(obj)
+    spec = obj["spec"]
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": DEFAULT_USE}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-
-
-def old_autoscaler(obj: Json) -> None:
-    """Let an autoscaler of the older version keep one replica."""
-    obj.setdefault("spec", {}).setdefault("minReplicas", 1)
 
 
 def device_request(obj: Json) -> None:
@@ -152,41 +112,6 @@ def custom_resource_definition(obj: Json) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-def webhook(obj: Json) -> None:
-    """Fill in whom a webhook concerns and how long it may take."""
-    obj.setdefault("failurePolicy", "Fail")
-    matched(obj)
-    obj.setdefault("timeoutSeconds", 10)
-
-
-def mutating_webhook(obj: Json) -> None:
-    """Fill in a webhook that changes objects."""
-    webhook(obj)
-    obj.setdefault("reinvocationPolicy", "Never")
-
-
-def matched(obj: Json) -> None:
-    """Let a rule match everything."""
-    obj.setdefault("matchPolicy", "Equivalent")
-    obj.setdefault("namespaceSelector", {})
-    obj.setdefault("objectSelector", {})
-
-
-def admission_rule(obj: Json) -> None:
-    """Let a rule be about objects of any scope."""
-    obj.setdefault("scope", "*")
-
-
-def admission_policy(obj: Json) -> None:
-    """Let a policy that fails refuse."""
-    obj.setdefault("failurePolicy", "Fail")
-
-
-def service_reference(obj: Json) -> None:
-    """Let a service be reached at the port of HTTPS."""
-    obj.setdefault("port", 443)
-
-
 _ADMISSION = "admissionregistration.v1"
 _CRD = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 
@@ -194,28 +119,36 @@ FILLS = {
     "core.v1.Secret": secret,
     "core.v1.Namespace": namespace,
     "core.v1.NodeStatus": node_status,
-    "core.v1.PersistentVolume": persistent_volume,
-    "core.v1.PersistentVolumeClaim": claim,
-    "core.v1.PersistentVolumeClaimSpec": claim_spec,
+    "core.v1.PersistentVolume": values(
+        {
+            "spec.persistentVolumeReclaimPolicy": "Retain",
+            "spec.volumeMode": "Filesystem",
+            "status.phase": "Pending",
+        }
+    ),
+    "core.v1.PersistentVolumeClaim": values({"status.phase": "Pending"}),
+    "core.v1.PersistentVolumeClaimSpec": values({"volumeMode": "Filesystem"}),
     "core.v1.LimitRangeItem": limit_range_item,
-    "rbac.v1.RoleBinding": role_binding,
-    "rbac.v1.ClusterRoleBinding": role_binding,
+    "rbac.v1.RoleBinding": _BINDING,
+    "rbac.v1.ClusterRoleBinding": _BINDING,
     "rbac.v1.Subject": subject,
-    "scheduling.v1.PriorityClass": priority_class,
-    "storage.v1.StorageClass": storage_class,
-    "storage.v1.CSIDriver": csi_driver,
-    "autoscaling.v1.HorizontalPodAutoscaler": old_autoscaler,
+    "scheduling.v1.PriorityClass": values({"preemptionPolicy": "PreemptLowerPriority"}),
+    "storage.v1.StorageClass": values(
+        {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}
+    ),
+    "storage.v1.CSIDriver": values({f"spec.{name}": value for name, value in _DRIVER.items()}),
+    "autoscaling.v1.HorizontalPodAutoscaler": _ONE_REPLICA,
     "autoscaling.v2.HorizontalPodAutoscaler": autoscaler,
     "resource.v1.ExactDeviceRequest": device_request,
     "resource.v1.DeviceSubRequest": device_request,
-    f"{_ADMISSION}.ValidatingWebhook": webhook,
-    f"{_ADMISSION}.MutatingWebhook": mutating_webhook,
-    f"{_ADMISSION}.RuleWithOperations": admission_rule,
-    f"{_ADMISSION}.NamedRuleWithOperations": admission_rule,
-    f"{_ADMISSION}.MatchResources": matched,
-    f"{_ADMISSION}.ValidatingAdmissionPolicySpec": admission_policy,
-    f"{_ADMISSION}.MutatingAdmissionPolicySpec": admission_policy,
-    f"{_ADMISSION}.ServiceReference": service_reference,
+    f"{_ADMISSION}.ValidatingWebhook": values(_WEBHOOK),
+    f"{_ADMISSION}.MutatingWebhook": values({**_WEBHOOK, "reinvocationPolicy": "Never"}),
+    f"{_ADMISSION}.RuleWithOperations": values({"scope": "*"}),
+    f"{_ADMISSION}.NamedRuleWithOperations": values({"scope": "*"}),
+    f"{_ADMISSION}.MatchResources": values(_MATCHED),
+    f"{_ADMISSION}.ValidatingAdmissionPolicySpec": _REFUSES,
+    f"{_ADMISSION}.MutatingAdmissionPolicySpec": _REFUSES,
+    f"{_ADMISSION}.ServiceReference": _HTTPS,
     f"{_CRD}.CustomResourceDefinition": custom_resource_definition,
-    f"{_CRD}.ServiceReference": service_reference,
+    f"{_CRD}.ServiceReference": _HTTPS,
 }

@@ -6,9 +6,28 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lockstep.apiserver.builtin.defaults.values import values
 from lockstep.apiserver.builtin.quality import quality_of_service
 
 Json = dict[str, Any]
+
+_POD = values(
+    {"securityContext": {}},
+    {
+        "dnsPolicy": "ClusterFirst",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+    },
+)
+_TERMINATION = values(
+    {},
+    {
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    },
+)
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_READABLE = values({"defaultMode": 0o644})
 
 # A name that is no image's is not asked for; a registry's may have capitals, unlike a path.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9.-]+(?::\d+)?/)?[a-z0-9][a-z0-9._/-]*(?::[\w.-]+)?(?:@\S+)?\Z")
@@ -57,13 +76,7 @@ def _host_ports(container: Json) -> None:
 
 def pod_spec(spec: Json) -> None:
     """Fill in what every pod and pod template has."""
-    if not spec.get("dnsPolicy"):
-        spec["dnsPolicy"] = "ClusterFirst"
-    if not spec.get("restartPolicy"):
-        spec["restartPolicy"] = "Always"
-    if not spec.get("schedulerName"):
-        spec["schedulerName"] = "default-scheduler"
-    spec.setdefault("securityContext", {})
+    _POD(spec)
     grace = spec.setdefault("terminationGracePeriodSeconds", 30)
     if isinstance(grace, int) and grace < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -86,10 +99,7 @@ def container(obj: Json) -> None:
     """Fill in a container of any sort."""
     if not obj.get("imagePullPolicy"):
         obj["imagePullPolicy"] = _pull_policy(obj.get("image"))
-    if not obj.get("terminationMessagePath"):
-        obj["terminationMessagePath"] = "/dev/termination-log"
-    if not obj.get("terminationMessagePolicy"):
-        obj["terminationMessagePolicy"] = "File"
+    _TERMINATION(obj)
 
 
 def _pull_policy(image: Any) -> str:
@@ -101,42 +111,6 @@ def _pull_policy(image: Any) -> str:
     return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
 
 
-def probe(obj: Json) -> None:
-    """Fill in how often and how long a probe tries."""
-    for name, value in (
-        ("timeoutSeconds", 1),
-        ("periodSeconds", 10),
-        ("successThreshold", 1),
-        ("failureThreshold", 3),
-    ):
-        if not obj.get(name):
-            obj[name] = value
-
-
-def http_get(obj: Json) -> None:
-    """Fill in where an HTTP probe or hook asks."""
-    if not obj.get("path"):
-        obj["path"] = "/"
-    if not obj.get("scheme"):
-        obj["scheme"] = "HTTP"
-
-
-def grpc(obj: Json) -> None:
-    """Name the gRPC service that a probe asks for: the server as a whole."""
-    obj.setdefault("service", "")
-
-
-def field_reference(obj: Json) -> None:
-    """Say of which version the paths are."""
-    if not obj.get("apiVersion"):
-        obj["apiVersion"] = "v1"
-
-
-def resource_reference(obj: Json) -> None:
-    """Say that a resource is shown in its plain unit."""
-    obj.setdefault("divisor", "0")
-
-
 def volume(obj: Json) -> None:
     """Make a volume that names no source an empty directory."""
     if not any(key != "name" for key in obj):
@@ -146,37 +120,22 @@ def volume(obj: Json) -> None:
         image["pullPolicy"] = _pull_policy(image.get("reference"))
 
 
-def readable_files(obj: Json) -> None:
-    """Let the files of a projected volume be read by all."""
-    obj.setdefault("defaultMode", 0o644)
-
-
-def host_path(obj: Json) -> None:
-    """Say that the host's path is not checked."""
-    obj.setdefault("type", "")
-
-
-def token_projection(obj: Json) -> None:
-    """Let a projected token live for an hour."""
-    obj.setdefault("expirationSeconds", 3600)
-
-
 FILLS = {
     "core.v1.Pod": pod,
     "core.v1.PodSpec": pod_spec,
     "core.v1.PodStatus": pod_status,
     "core.v1.Container": container,
     "core.v1.EphemeralContainer": container,
-    "core.v1.Probe": probe,
-    "core.v1.HTTPGetAction": http_get,
-    "core.v1.GRPCAction": grpc,
-    "core.v1.ObjectFieldSelector": field_reference,
-    "core.v1.ResourceFieldSelector": resource_reference,
+    "core.v1.Probe": values({}, _PROBE),
+    "core.v1.HTTPGetAction": values({}, {"path": "/", "scheme": "HTTP"}),
+    "core.v1.GRPCAction": values({"service": ""}),
+    "core.v1.ObjectFieldSelector": values({}, {"apiVersion": "v1"}),
+    "core.v1.ResourceFieldSelector": values({"divisor": "0"}),
     "core.v1.Volume": volume,
-    "core.v1.ConfigMapVolumeSource": readable_files,
-    "core.v1.SecretVolumeSource": readable_files,
-    "core.v1.DownwardAPIVolumeSource": readable_files,
-    "core.v1.ProjectedVolumeSource": readable_files,
-    "core.v1.HostPathVolumeSource": host_path,
-    "core.v1.ServiceAccountTokenProjection": token_projection,
+    "core.v1.ConfigMapVolumeSource": _READABLE,
+    "core.v1.SecretVolumeSource": _READABLE,
+    "core.v1.DownwardAPIVolumeSource": _READABLE,
+    "core.v1.ProjectedVolumeSource": _READABLE,
+    "core.v1.HostPathVolumeSource": values({"type": ""}),
+    "core.v1.ServiceAccountTokenProjection": values({"expirationSeconds": 3600}),
 }

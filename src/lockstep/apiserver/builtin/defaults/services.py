@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.apiserver.builtin.defaults.values import values
+
 Json = dict[str, Any]
 
 _THREE_HOURS = 10800
+_SERVICE = values({}, {"spec.sessionAffinity": "None", "spec.type": "ClusterIP"})
+_OVER_TCP = values({}, {"protocol": "TCP"})
 
 
 def service(obj: Json) -> None:
     """Fill in a service, except for its address."""
     spec = obj.setdefault("spec", {})
-    if not spec.get("sessionAffinity"):
-        spec["sessionAffinity"] = "None"
+    _SERVICE(obj)
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
     elif spec["sessionAffinity"] == "ClientIP":
         config = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
         config.setdefault("timeoutSeconds", _THREE_HOURS)
-    if not spec.get("type"):
-        spec["type"] = "ClusterIP"
     for port in spec.get("ports") or ():
         if not port.get("protocol"):
             port["protocol"] = "TCP"
@@ -47,18 +48,6 @@ def families(obj: Json) -> None:
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def endpoint_port(obj: Json) -> None:
-    """Let a port of endpoints speak TCP."""
-    if not obj.get("protocol"):
-        obj["protocol"] = "TCP"
-
-
-def slice_port(obj: Json) -> None:
-    """Name a port of an endpoint slice and let it speak TCP."""
-    obj.setdefault("name", "")
-    obj.setdefault("protocol", "TCP")
-
-
 def network_policy(obj: Json) -> None:
     """Let a policy that does not say what it is about be about what it has rules for."""
     spec = obj.setdefault("spec", {})
@@ -75,9 +64,9 @@ def ingress_class(obj: Json) -> None:
 
 FILLS = {
     "core.v1.Service": service,
-    "core.v1.EndpointPort": endpoint_port,
-    "discovery.v1.EndpointPort": slice_port,
+    "core.v1.EndpointPort": _OVER_TCP,
+    "discovery.v1.EndpointPort": values({"name": "", "protocol": "TCP"}),
     "networking.v1.NetworkPolicy": network_policy,
-    "networking.v1.NetworkPolicyPort": endpoint_port,
+    "networking.v1.NetworkPolicyPort": _OVER_TCP,
     "networking.v1.IngressClass": ingress_class,
 }

@@ -4,44 +4,72 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.apiserver.builtin.defaults.values import values
+
 Json = dict[str, Any]
 
 _INT32_MAX = 2**31 - 1
+_DEPLOYMENT = values(
+    {"spec.replicas": 1, "spec.revisionHistoryLimit": 10, "spec.progressDeadlineSeconds": 600},
+    {"spec.strategy.type": "RollingUpdate"},
+)
+_ROLLING_QUARTER = values(
+    {
+        "spec.strategy.rollingUpdate.maxUnavailable": "25%",
+        "spec.strategy.rollingUpdate.maxSurge": "25%",
+    }
+)
+_DAEMON_SET = values(
+    {"spec.revisionHistoryLimit": 10}, {"spec.updateStrategy.type": "RollingUpdate"}
+)
+_ROLLING_ONE = values(
+    {
+        "spec.updateStrategy.rollingUpdate.maxUnavailable": 1,
+        "spec.updateStrategy.rollingUpdate.maxSurge": 0,
+    }
+)
+_STATEFUL_SET = values(
+    {
+        "spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "Retain",
+        "spec.persistentVolumeClaimRetentionPolicy.whenScaled": "Retain",
+        "spec.serviceName": "",
+        "spec.replicas": 1,
+        "spec.revisionHistoryLimit": 10,
+    },
+    {"spec.podManagementPolicy": "OrderedReady"},
+)
+_JOB = values(
+    {
+        "spec.parallelism": 1,
+        "spec.completionMode": "NonIndexed",
+        "spec.suspend": False,
+        "spec.manualSelector": False,
+    }
+)
+_CRON_JOB = values(
+    {
+        "spec.suspend": False,
+        "spec.successfulJobsHistoryLimit": 3,
+        "spec.failedJobsHistoryLimit": 1,
+    },
+    {"spec.concurrencyPolicy": "Allow"},
+)
 TEMPLATE_COUNT = "deprecated.daemonset.template.generation"
 """The annotation that counts the versions of a daemon set's template."""
 
 
 def deployment(obj: Json) -> None:
     """Fill in how a deployment rolls."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    strategy = spec.setdefault("strategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("progressDeadlineSeconds", 600)
-
-
-def replica_set(obj: Json) -> None:
-    """Fill in the number of replicas."""
-    obj.setdefault("spec", {}).setdefault("replicas", 1)
+    _DEPLOYMENT(obj)
+    if obj["spec"]["strategy"]["type"] == "RollingUpdate":
+        _ROLLING_QUARTER(obj)
 
 
 def daemon_set(obj: Json) -> None:
     """Fill in how a daemon set rolls."""
-    spec = obj.setdefault("spec", {})
-    strategy = spec.setdefault("updateStrategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
-    spec.setdefault("revisionHistoryLimit", 10)
+    _DAEMON_SET(obj)
+    if obj["spec"]["updateStrategy"]["type"] == "RollingUpdate":
+        _ROLLING_ONE(obj)
 
 
 def number_template(obj: Json) -> None:
@@ -63,21 +91,14 @@ def renumber_template(new: Json, old: Json) -> None:
 
 def stateful_set(obj: Json) -> None:
     """Fill in how a stateful set orders and keeps its pods."""
-    spec = obj.setdefault("spec", {})
-    if not spec.get("podManagementPolicy"):
-        spec["podManagementPolicy"] = "OrderedReady"
+    _STATEFUL_SET(obj)
+    spec = obj["spec"]
     strategy = spec.setdefault("updateStrategy", {})
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
         strategy.setdefault("rollingUpdate", {})
     if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
         strategy["rollingUpdate"].setdefault("partition", 0)
-    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    retention.setdefault("whenDeleted", "Retain")
-    retention.setdefault("whenScaled", "Retain")
-    spec.setdefault("serviceName", "")
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", 10)
     for claim in spec.get("volumeClaimTemplates") or ():
         claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
 
@@ -95,13 +116,10 @@ def job(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
+    _JOB(obj)
     spec.setdefault("backoffLimit", _INT32_MAX if "backoffLimitPerIndex" in spec else 6)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
     replacement = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
     spec.setdefault("podReplacementPolicy", replacement)
-    spec.setdefault("manualSelector", False)
     _inherit_labels(obj, _template_labels(obj))
 
 
@@ -123,22 +141,6 @@ def select_own_pods(obj: Json) -> None:
     _inherit_labels(obj, labels)
 
 
-def pod_condition_pattern(obj: Json) -> None:
-    """Let a pattern on a pod's condition mean that the condition holds."""
-    if not obj.get("status"):
-        obj["status"] = "True"
-
-
-def cron_job(obj: Json) -> None:
-    """Fill in how a cron job overlaps and how much history it keeps."""
-    spec = obj.setdefault("spec", {})
-    if not spec.get("concurrencyPolicy"):
-        spec["concurrencyPolicy"] = "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", 3)
-    spec.setdefault("failedJobsHistoryLimit", 1)
-
-
 def _template_labels(obj: Json) -> Json:
     template = (obj.get("spec") or {}).get("template") or {}
     labels = (template.get("metadata") or {}).get("labels")
@@ -153,11 +155,11 @@ def _inherit_labels(obj: Json, labels: Json) -> None:
 
 FILLS = {
     "apps.v1.Deployment": deployment,
-    "apps.v1.ReplicaSet": replica_set,
+    "apps.v1.ReplicaSet": values({"spec.replicas": 1}),
     "apps.v1.DaemonSet": daemon_set,
     "apps.v1.StatefulSet": stateful_set,
     "core.v1.ReplicationController": replication_controller,
     "batch.v1.Job": job,
-    "batch.v1.CronJob": cron_job,
-    "batch.v1.PodFailurePolicyOnPodConditionsPattern": pod_condition_pattern,
+    "batch.v1.CronJob": _CRON_JOB,
+    "batch.v1.PodFailurePolicyOnPodConditionsPattern": values({}, {"status": "True"}),
 }

@@ -48,12 +48,14 @@ _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 def validate(kind: str, namespaced: bool, new: Json, old: Json | None) -> list[Cause]:
     """Return what is wrong with *new*, an object of *kind*, which replaces *old* where given."""
-    causes = validate_metadata(
-        new.get("metadata") or {},
-        None if old is None else old.get("metadata") or {},
-        namespaced=namespaced,
-        name=_NAMES.get(kind, dns_subdomain),
-    )
+    causes = [
+        *validate_metadata(
+            new.get("metadata") or {},
+            None if old is None else old.get("metadata") or {},
+            namespaced=namespaced,
+            name=_NAMES.get(kind, dns_subdomain),
+        )
+    ]
     for position, name in enumerate((new.get("metadata") or {}).get("finalizers") or ()):
         if "/" not in name and name not in _FINALIZERS and name not in _known(old):
             text = "name is neither a standard finalizer name nor is it fully qualified"

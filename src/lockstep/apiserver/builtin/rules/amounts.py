@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -30,7 +31,7 @@ def container_amounts(resources: Json, path: str) -> list[Cause]:
         return []
     if _are_fine(_written(limits), _written(requests)):
         return []
-    return _all_causes(limits, requests, path)
+    return list(_all_causes(limits, requests, path))
 
 
 def _written(amounts: Json) -> tuple[tuple[str, str], ...]:
@@ -40,33 +41,31 @@ def _written(amounts: Json) -> tuple[tuple[str, str], ...]:
 @lru_cache(maxsize=1024)
 def _are_fine(limits: tuple[tuple[str, str], ...], requests: tuple[tuple[str, str], ...]) -> bool:
     # Pods come by the hundred from one template; where they stand matters only to the message.
-    return not _all_causes(dict(limits), dict(requests), "")
+    return not any(True for _ in _all_causes(dict(limits), dict(requests), ""))
 
 
-def _all_causes(limits: Json, requests: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _all_causes(limits: Json, requests: Json, path: str) -> Iterator[Cause]:
     for name, given in limits.items():
-        causes += _name(name, f"{path}.limits[{name}]")
-        causes += amount(name, given, f"{path}.limits[{name}]")
+        yield from _name(name, f"{path}.limits[{name}]")
+        yield from amount(name, given, f"{path}.limits[{name}]")
     for name, given in requests.items():
-        causes += _name(name, f"{path}.requests[{name}]")
-        causes += amount(name, given, f"{path}.requests[{name}]")
-        causes += _against_limit(name, given, limits, path)
+        yield from _name(name, f"{path}.requests[{name}]")
+        yield from amount(name, given, f"{path}.requests[{name}]")
+        yield from _against_limit(name, given, limits, path)
     asked = limits.keys() | requests.keys()
     if any(n.startswith(_HUGE_PAGES) for n in asked) and not asked & {"cpu", "memory"}:
-        causes.append(forbidden(path, "HugePages require cpu or memory"))
-    return causes
+        yield forbidden(path, "HugePages require cpu or memory")
 
 
-def amount(name: str, given: Any, path: str) -> list[Cause]:
+def amount(name: str, given: Any, path: str) -> Iterator[Cause]:
     """Return what is wrong with an amount of the resource *name*."""
     value = quantity(given)
     if value is None:
-        return [invalid(path, given, _BAD_QUANTITY)]
-    causes = [] if value >= 0 else [invalid(path, str(given), NOT_NEGATIVE)]
+        yield invalid(path, given, _BAD_QUANTITY)
+        return
+    yield from [] if value >= 0 else [invalid(path, str(given), NOT_NEGATIVE)]
     if _is_whole(name) and value.denominator != 1:
-        causes.append(invalid(path, str(given), "must be an integer"))
-    return causes
+        yield invalid(path, str(given), "must be an integer")
 
 
 def quantity(given: Any) -> Fraction | None:

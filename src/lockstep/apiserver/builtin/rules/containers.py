@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE, container_amounts
@@ -11,8 +12,10 @@ from lockstep.apiserver.builtin.rules.names import (
     dns_subdomain,
     environment_name,
     is_environment_name,
+    needed,
     port_name,
     port_number,
+    problems,
     qualified_name,
 )
 from lockstep.apiserver.schema.causes import (
@@ -66,60 +69,53 @@ _PROBE_NUMBERS = (
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-def container(given: Json, volumes: set[str], path: str) -> list[Cause]:
+def container(given: Json, volumes: set[str], path: str) -> Iterator[Cause]:
     """Return what is wrong with a container, whose pod has these *volumes*."""
-    causes: list[Cause] = []
     name = given.get("name")
-    if not name:
-        causes.append(required(f"{path}.name"))
-    else:
-        causes += [invalid(f"{path}.name", name, error) for error in dns_label(name)]
+    yield from needed(f"{path}.name", name, dns_label)
     if not given.get("image"):
-        causes.append(required(f"{path}.image"))
-    causes += _choice(given, "terminationMessagePolicy", _MESSAGE_POLICIES, path)
+        yield required(f"{path}.image")
+    yield from _choice(given, "terminationMessagePolicy", _MESSAGE_POLICIES, path)
     if ports := given.get("ports"):
-        causes += _ports(ports, f"{path}.ports")
+        yield from _ports(ports, f"{path}.ports")
     for position, variable in enumerate(given.get("env") or ()):
         # Most are plain, and there may be hundreds.
         if not is_environment_name(variable.get("name") or "") or "valueFrom" in variable:
-            causes += _variable(variable, f"{path}.env[{position}]")
+            yield from _variable(variable, f"{path}.env[{position}]")
     for position, source in enumerate(given.get("envFrom") or ()):
-        causes += _variables_from(source, f"{path}.envFrom[{position}]")
+        yield from _variables_from(source, f"{path}.envFrom[{position}]")
     if mounts := given.get("volumeMounts"):
-        causes += _mounts(mounts, volumes, f"{path}.volumeMounts")
-    causes += _choice(given, "imagePullPolicy", _PULL_POLICIES, path)
+        yield from _mounts(mounts, volumes, f"{path}.volumeMounts")
+    yield from _choice(given, "imagePullPolicy", _PULL_POLICIES, path)
     rights = given.get("securityContext") or {}
     if rights.get("privileged") and rights.get("allowPrivilegeEscalation") is False:
         text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        causes.append(invalid(f"{path}.securityContext", rights, text))
+        yield invalid(f"{path}.securityContext", rights, text)
     if resources := given.get("resources"):
-        causes += container_amounts(resources, f"{path}.resources")
-    return causes
+        yield from container_amounts(resources, f"{path}.resources")
 
 
-def probes(given: Json, path: str) -> list[Cause]:
+def probes(given: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with the probes and hooks of a container."""
-    causes: list[Cause] = []
     for name in PROBES:
         if (probe := given.get(name)) is None:
             continue
-        causes += _handler(probe, f"{path}.{name}")
-        causes += [
+        yield from _handler(probe, f"{path}.{name}")
+        yield from (
             invalid(f"{path}.{name}.{number}", probe[number], NOT_NEGATIVE)
             for number in _PROBE_NUMBERS
             if probe.get(number, 0) < 0
-        ]
+        )
         if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
             field = f"{path}.{name}.successThreshold"
-            causes.append(invalid(field, probe["successThreshold"], "must be 1"))
+            yield invalid(field, probe["successThreshold"], "must be 1")
         grace = probe.get("terminationGracePeriodSeconds")
         if grace is not None and name == "readinessProbe":
             field = f"{path}.{name}.terminationGracePeriodSeconds"
-            causes.append(invalid(field, grace, "must not be set for readinessProbes"))
+            yield invalid(field, grace, "must not be set for readinessProbes")
     for name in ("postStart", "preStop"):
         if (hook := (given.get("lifecycle") or {}).get(name)) is not None:
-            causes += _handler(hook, f"{path}.lifecycle.{name}")
-    return causes
+            yield from _handler(hook, f"{path}.lifecycle.{name}")
 
 
 def _choice(given: Json, name: str, choices: tuple[str, ...], path: str) -> list[Cause]:
@@ -129,65 +125,60 @@ def _choice(given: Json, name: str, choices: tuple[str, ...], path: str) -> list
     return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
 
 
-def _ports(ports: list[Json], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _ports(ports: list[Json], path: str) -> Iterator[Cause]:
     names: set[str] = set()
     for position, port in enumerate(ports):
         at = f"{path}[{position}]"
         if name := port.get("name"):
             errors = port_name(name)
-            causes += [invalid(f"{at}.name", name, error) for error in errors]
+            yield from (invalid(f"{at}.name", name, error) for error in errors)
             if not errors and name in names:
-                causes.append(duplicate(f"{at}.name", name))
+                yield duplicate(f"{at}.name", name)
             names.add(name)
         number, host = port.get("containerPort"), port.get("hostPort")
-        if not number:
-            causes.append(required(f"{at}.containerPort"))
-        else:
-            causes += [
-                invalid(f"{at}.containerPort", number, error) for error in port_number(number)
-            ]
+        yield from needed(f"{at}.containerPort", number, port_number)
         if host:
-            causes += [invalid(f"{at}.hostPort", host, error) for error in port_number(host)]
-        causes += _choice(port, "protocol", PROTOCOLS, at)
-    return causes
+            yield from problems(f"{at}.hostPort", host, port_number)
+        yield from _choice(port, "protocol", PROTOCOLS, at)
 
 
-def _variable(variable: Json, path: str) -> list[Cause]:
+def _variable(variable: Json, path: str) -> Iterator[Cause]:
     name = variable.get("name")
-    causes = [] if name else [required(f"{path}.name")]
+    yield from [] if name else [required(f"{path}.name")]
     if name:
-        causes += [invalid(f"{path}.name", name, error) for error in environment_name(name)]
+        yield from problems(f"{path}.name", name, environment_name)
     source = variable.get("valueFrom")
     if source is None:
-        return causes
+        return
     path = f"{path}.valueFrom"
     given = [sort for sort in _SOURCES if source.get(sort) is not None]
     if not given:
         listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`"
         text = f"must specify one of: {listed} or `fileKeyRef`"
-        causes.append(invalid(path, "", text))
+        yield invalid(path, "", text)
     elif variable.get("value"):
-        causes.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        yield invalid(path, "", "may not be specified when `value` is not empty")
     elif len(given) > 1:
-        causes.append(invalid(path, "", "may not have more than one field specified at a time"))
+        yield invalid(path, "", "may not have more than one field specified at a time")
     for sort in given:
-        causes += _source(sort, source[sort], f"{path}.{sort}")
-    return causes
+        yield from _source(sort, source[sort], f"{path}.{sort}")
 
 
-def _source(sort: str, source: Json, path: str) -> list[Cause]:
+def _source(sort: str, source: Json, path: str) -> Iterator[Cause]:
     if sort == "fieldRef":
-        return _field(source, path)
+        yield from _field(source, path)
+        return
     if sort == "resourceFieldRef":
-        return _resource(source.get("resource"), f"{path}.resource")
+        yield from _resource(source.get("resource"), f"{path}.resource")
+        return
     if sort == "fileKeyRef":
-        return []
+        return
     name, key = source.get("name") or "", source.get("key")
-    causes = [invalid(f"{path}.name", name, error) for error in dns_subdomain(name)]
+    yield from problems(f"{path}.name", name, dns_subdomain)
     if not key:
-        return [*causes, required(f"{path}.key")]
-    return [*causes, *(invalid(f"{path}.key", key, error) for error in config_key(key))]
+        yield required(f"{path}.key")
+        return
+    yield from problems(f"{path}.key", key, config_key)
 
 
 def _resource(name: str | None, path: str) -> list[Cause]:
@@ -219,7 +210,7 @@ def _unreadable(path: str, field: str, why: str) -> Cause:
     return invalid(path, field, f"error converting fieldPath: field label {why}")
 
 
-def _variables_from(source: Json, path: str) -> list[Cause]:
+def _variables_from(source: Json, path: str) -> Iterator[Cause]:
     given = [sort for sort in ("configMapRef", "secretRef") if source.get(sort) is not None]
     if len(given) != 1:
         text = (
@@ -227,46 +218,43 @@ def _variables_from(source: Json, path: str) -> list[Cause]:
             if given
             else "must specify one of: `configMapRef` or `secretRef`"
         )
-        return [invalid(path.rpartition("[")[0], "", text)]
-    causes: list[Cause] = []
+        yield invalid(path.rpartition("[")[0], "", text)
+        return
     if prefix := source.get("prefix"):
-        causes += [invalid(f"{path}.prefix", prefix, error) for error in environment_name(prefix)]
+        yield from problems(f"{path}.prefix", prefix, environment_name)
     name, at = source[given[0]].get("name"), f"{path}.{given[0]}.name"
     if not name:
-        return [*causes, required(at)]
-    return [*causes, *(invalid(at, name, error) for error in dns_subdomain(name))]
+        yield required(at)
+        return
+    yield from problems(at, name, dns_subdomain)
 
 
-def _mounts(mounts: list[Json], volumes: set[str], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _mounts(mounts: list[Json], volumes: set[str], path: str) -> Iterator[Cause]:
     places: set[str] = set()
     for position, mount in enumerate(mounts):
         at = f"{path}[{position}]"
         name, place = mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
-            causes.append(required(f"{at}.name"))
+            yield required(f"{at}.name")
         if name not in volumes:
-            causes.append(not_found(f"{at}.name", name))
+            yield not_found(f"{at}.name", name)
         if not place:
-            causes.append(required(f"{at}.mountPath"))
+            yield required(f"{at}.mountPath")
         if place in places:
-            causes.append(invalid(f"{at}.mountPath", place, "must be unique"))
+            yield invalid(f"{at}.mountPath", place, "must be unique")
         places.add(place)
         for option in ("subPath", "subPathExpr"):
-            causes += _descending(mount.get(option) or "", f"{path}.{option}")
+            yield from _descending(mount.get(option) or "", f"{path}.{option}")
         if mount.get("subPath") and mount.get("subPathExpr"):
             text = "subPathExpr and subPath are mutually exclusive"
-            causes.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], text))
-    return causes
+            yield invalid(f"{at}.subPathExpr", mount["subPathExpr"], text)
 
 
-def _descending(place: str, path: str) -> list[Cause]:
-    causes = []
+def _descending(place: str, path: str) -> Iterator[Cause]:
     if place.startswith("/"):
-        causes.append(invalid(path, place, "must be a relative path"))
+        yield invalid(path, place, "must be a relative path")
     if ".." in place.split("/"):
-        causes.append(invalid(path, place, "must not contain '..'"))
-    return causes
+        yield invalid(path, place, "must not contain '..'")
 
 
 def _handler(probe: Json, path: str) -> list[Cause]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.metadata import immutable
@@ -16,30 +16,30 @@ _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _SCOPES = ("Cluster", "Namespaced")
 
 
-def definition(new: Json, old: Json | None) -> list[Cause]:
+def definition(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with the definition of a custom resource."""
     spec = new.get("spec") or {}
     if old is not None and spec == old.get("spec"):
-        return []
+        return
     name = (new.get("metadata") or {}).get("name") or ""
     names, group = spec.get("names") or {}, spec.get("group") or ""
-    causes: list[Cause] = []
     if name != f"{names.get('plural', '')}.{group}":
         text = 'must be spec.names.plural+"."+spec.group'
-        causes.append(invalid("metadata.name", name, text))
-    causes += _group(group)
+        yield invalid("metadata.name", name, text)
+    yield from _group(group)
     scope = spec.get("scope")
     if not scope:
-        causes.append(required("spec.scope"))
+        yield required("spec.scope")
     elif scope not in _SCOPES:
-        causes.append(not_supported("spec.scope", scope, _SCOPES))
-    causes += _versions(spec.get("versions") or [])
-    causes += _names(names)
+        yield not_supported("spec.scope", scope, _SCOPES)
+    yield from _versions(spec.get("versions") or [])
+    yield from _names(names)
     strategy = (spec.get("conversion") or {}).get("strategy", "None")
     if strategy != "None":
         # Webhooks that convert between versions are not called here.
-        causes.append(not_supported("spec.conversion.strategy", strategy, ("None",)))
-    return causes if old is None else [*causes, *_change(spec, old.get("spec") or {})]
+        yield not_supported("spec.conversion.strategy", strategy, ("None",))
+    if old is not None:
+        yield from _change(spec, old.get("spec") or {})
 
 
 def _group(group: str) -> list[Cause]:
@@ -52,26 +52,24 @@ def _group(group: str) -> list[Cause]:
     return []
 
 
-def _versions(versions: list[Json]) -> list[Cause]:
-    causes: list[Cause] = []
+def _versions(versions: list[Json]) -> Iterator[Cause]:
     for position, version in enumerate(versions):
         name, schema = version.get("name") or "", _schema(version)
         if errors := dns_1035_label(name):
             text = ",".join(errors)
-            causes.append(invalid(f"spec.versions[{position}].name", name, text))
+            yield invalid(f"spec.versions[{position}].name", name, text)
         if schema is None:
-            causes.append(required(f"spec.versions[{position}].schema.openAPIV3Schema"))
-    causes += _each(versions, _schema, "schema.openAPIV3Schema", "validation.openAPIV3Schema")
-    causes += _each(versions, lambda v: v.get("subresources"), "subresources", "subresources")
+            yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
+    yield from _each(versions, _schema, "schema.openAPIV3Schema", "validation.openAPIV3Schema")
+    yield from _each(versions, lambda v: v.get("subresources"), "subresources", "subresources")
     shown = "additionalPrinterColumns"
-    causes += _each(versions, lambda v: v.get(shown), shown, shown)
+    yield from _each(versions, lambda v: v.get(shown), shown, shown)
     listed = [version.get("name") for version in versions]
     if len(set(listed)) != len(listed):
-        causes.append(invalid("spec.versions", versions, "must contain unique version names"))
+        yield invalid("spec.versions", versions, "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        causes.append(invalid("spec.versions", versions, text))
-    return causes
+        yield invalid("spec.versions", versions, text)
 
 
 def _schema(version: Json) -> Json | None:
@@ -80,7 +78,7 @@ def _schema(version: Json) -> Json | None:
 
 def _each(
     versions: list[Json], read: Callable[[Json], Any], inside: str, shared: str
-) -> list[Cause]:
+) -> Iterable[Cause]:
     """Check a part of every version; one that all share is spoken of as the definition's own."""
     parts = [read(version) for version in versions]
     check = _CHECKS[shared]
@@ -98,63 +96,57 @@ def _columns(columns: list[Json], path: str) -> list[Cause]:
     return [c for i, column in enumerate(columns) for c in _column(column, f"{path}[{i}]")]
 
 
-def _subresources(given: Json, path: str) -> list[Cause]:
+def _subresources(given: Json, path: str) -> Iterator[Cause]:
     scale = given.get("scale")
     if scale is None:
-        return []
-    causes: list[Cause] = []
+        return
     for name, parent in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
         at, value = f"{path}.scale.{name}", scale.get(name)
         if not value:
-            causes.append(required(at))
+            yield required(at)
         elif not value.startswith("."):
             text = "must be a simple json path starting with ."
-            causes.append(invalid(at, value, text))
+            yield invalid(at, value, text)
         elif not value.startswith(f"{parent}."):
-            causes.append(invalid(at, value, f"should be a json path under {parent}"))
-    return causes
+            yield invalid(at, value, f"should be a json path under {parent}")
 
 
-def _column(column: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _column(column: Json, path: str) -> Iterator[Cause]:
     if not column.get("name"):
-        causes.append(required(f"{path}.name"))
+        yield required(f"{path}.name")
     given, choices = column.get("type"), ",".join(_COLUMN_TYPES)
     if not given:
-        causes.append(required(f"{path}.type", f"must be one of {choices}"))
+        yield required(f"{path}.type", f"must be one of {choices}")
     elif given not in _COLUMN_TYPES:
-        causes.append(invalid(f"{path}.type", given, f"must be one of {choices}"))
+        yield invalid(f"{path}.type", given, f"must be one of {choices}")
     where = column.get("jsonPath") or ""
     if not where:
-        causes.append(required(f"{path}.JSONPath"))
+        yield required(f"{path}.JSONPath")
     elif not where.startswith("."):
         text = "must be a simple json path starting with ."
-        causes.append(invalid(f"{path}.JSONPath", where, text))
-    return causes
+        yield invalid(f"{path}.JSONPath", where, text)
 
 
-def _names(names: Json) -> list[Cause]:
-    causes: list[Cause] = []
+def _names(names: Json) -> Iterator[Cause]:
     mixed = "may have mixed case, but should otherwise match: "
     for field in ("plural", "singular", "kind", "listKind"):
         value, path = names.get(field) or "", f"spec.names.{field}"
         if not value:
-            causes.append(required(path))
+            yield required(path)
             continue
         is_mixed = field in ("kind", "listKind")
         errors = dns_1035_label(value.lower() if is_mixed else value)
         if errors:
             text = ",".join(errors)
-            causes.append(invalid(path, value, f"{mixed}{text}" if is_mixed else text))
+            yield invalid(path, value, f"{mixed}{text}" if is_mixed else text)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         text = "kind and listKind may not be the same"
-        causes.append(invalid("spec.names.listKind", names["listKind"], text))
+        yield invalid("spec.names.listKind", names["listKind"], text)
     for field in ("shortNames", "categories"):
         for position, value in enumerate(names.get(field) or ()):
             if errors := dns_1035_label(value):
                 at = f"spec.names.{field}[{position}]"
-                causes.append(invalid(at, value, ",".join(errors)))
-    return causes
+                yield invalid(at, value, ",".join(errors))
 
 
 def _change(new: Json, old: Json) -> list[Cause]:
@@ -167,7 +159,7 @@ def _change(new: Json, old: Json) -> list[Cause]:
     ]
 
 
-_CHECKS: dict[str, Callable[[Any, str], list[Cause]]] = {
+_CHECKS: dict[str, Callable[[Any, str], Iterable[Cause]]] = {
     "validation.openAPIV3Schema": schema_problems,
     "subresources": _subresources,
     "additionalPrinterColumns": _columns,

@@ -6,8 +6,11 @@ Each function returns what is wrong with a text: nothing, in the common case.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
+
+from lockstep.apiserver.schema.causes import Cause, invalid, not_supported, required
 
 Check = Callable[[str], list[str]]
 
@@ -38,6 +41,22 @@ def regex_error(words: str, pattern: str, *examples: str) -> str:
 def range_error(low: int, high: int) -> str:
     """Say that a number must lie between two others."""
     return f"must be between {low} and {high}, inclusive"
+
+
+def problems(path: str, value: Any, check: Callable[[Any], list[str]]) -> Iterator[Cause]:
+    """Yield what *check* finds wrong with the *value* at *path*."""
+    return (invalid(path, value, error) for error in check(value))
+
+
+def needed(path: str, value: Any, check: Callable[[Any], list[str]]) -> Iterator[Cause]:
+    """Yield what is wrong with a *value* that there must be."""
+    return problems(path, value, check) if value else iter((required(path),))
+
+
+def one_of(path: str, value: Any, choices: tuple[str, ...]) -> Iterator[Cause]:
+    """Yield that the *value* is none of *choices*, if so."""
+    if value not in choices:
+        yield not_supported(path, value, choices)
 
 
 def dns_label(text: str) -> list[str]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from lockstep.apiserver.builtin.rules.names import label_value, qualified_name
+from lockstep.apiserver.builtin.rules.names import (
+    label_value,
+    one_of,
+    problems,
+    qualified_name,
+)
 from lockstep.apiserver.builtin.rules.selectors import selector
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
 
@@ -15,67 +21,61 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def toleration(given: Json, path: str) -> list[Cause]:
+def toleration(given: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with a toleration."""
-    causes: list[Cause] = []
     key, operator, value = given.get("key"), given.get("operator") or "", given.get("value") or ""
     if key:
-        causes += [invalid(f"{path}.key", key, error) for error in qualified_name(key)]
+        yield from problems(f"{path}.key", key, qualified_name)
     elif operator != "Exists":
         text = (
             'operator must be Exists when `key` is empty, which means "match all values and all '
             'keys"'
         )
-        causes.append(invalid(f"{path}.operator", operator, text))
+        yield invalid(f"{path}.operator", operator, text)
     if given.get("tolerationSeconds") is not None and given.get("effect") != "NoExecute":
         text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        causes.append(invalid(f"{path}.effect", given.get("effect") or "", text))
+        yield invalid(f"{path}.effect", given.get("effect") or "", text)
     if operator in ("Equal", ""):
         if errors := label_value(value):
-            causes.append(invalid(f"{path}.operator", value, ";".join(errors)))
+            yield invalid(f"{path}.operator", value, ";".join(errors))
     elif operator != "Exists":
         compares = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
         choices = ("Equal", "Exists", *compares)
-        causes.append(not_supported(f"{path}.operator", operator, choices))
+        yield not_supported(f"{path}.operator", operator, choices)
     elif value:
         text = "value must be empty when `operator` is 'Exists'"
-        causes.append(invalid(f"{path}.operator", value, text))
+        yield invalid(f"{path}.operator", value, text)
     effect = given.get("effect")
     if effect and effect not in _EFFECTS:
-        causes.append(not_supported(f"{path}.effect", effect, _EFFECTS))
-    return causes
+        yield not_supported(f"{path}.effect", effect, _EFFECTS)
 
 
-def affinity(given: Json, path: str) -> list[Cause]:
+def affinity(given: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with the affinities of a pod."""
-    causes: list[Cause] = []
     if nodes := given.get("nodeAffinity"):
-        causes += _node_affinity(nodes, f"{path}.nodeAffinity")
+        yield from _node_affinity(nodes, f"{path}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
         part, at = given.get(name) or {}, f"{path}.{name}"
         for position, term in enumerate(part.get(_REQUIRED) or ()):
-            causes += _pod_term(term, f"{at}.{_REQUIRED}[{position}]")
+            yield from _pod_term(term, f"{at}.{_REQUIRED}[{position}]")
         for position, wish in enumerate(part.get(_PREFERRED) or ()):
             here = f"{at}.{_PREFERRED}[{position}]"
-            causes += _weight(wish, here)
-            causes += _pod_term(wish.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
-    return causes
+            yield from _weight(wish, here)
+            yield from _pod_term(wish.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
 
 
-def _node_affinity(given: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _node_affinity(given: Json, path: str) -> Iterator[Cause]:
     if (must := given.get(_REQUIRED)) is not None:
         at = f"{path}.{_REQUIRED}.nodeSelectorTerms"
         terms = must.get("nodeSelectorTerms") or []
         if not terms:
-            causes.append(required(at, "must have at least one node selector term"))
+            yield required(at, "must have at least one node selector term")
         for position, term in enumerate(terms):
-            causes += _node_term(term, f"{at}[{position}]")
+            yield from _node_term(term, f"{at}[{position}]")
     for position, wish in enumerate(given.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{position}]"
-        causes += _weight(wish, at)
-        causes += _node_term(wish.get("preference") or {}, f"{at}.preference")
-    return causes
+        yield from _weight(wish, at)
+        yield from _node_term(wish.get("preference") or {}, f"{at}.preference")
 
 
 def _weight(wish: Json, path: str) -> list[Cause]:
@@ -85,57 +85,51 @@ def _weight(wish: Json, path: str) -> list[Cause]:
     return [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
 
 
-def _node_term(term: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _node_term(term: Json, path: str) -> Iterator[Cause]:
     for position, part in enumerate(term.get("matchExpressions") or ()):
-        causes += _requirement(part, f"{path}.matchExpressions[{position}]")
-    return causes
+        yield from _requirement(part, f"{path}.matchExpressions[{position}]")
 
 
-def _requirement(part: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _requirement(part: Json, path: str) -> Iterator[Cause]:
     operator, values, key = part.get("operator") or "", part.get("values") or [], part.get("key")
     match operator:
         case "In" | "NotIn" if not values:
             text = "must be specified when `operator` is 'In' or 'NotIn'"
-            causes.append(required(f"{path}.values", text))
+            yield required(f"{path}.values", text)
         case "Exists" | "DoesNotExist" if values:
             text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            causes.append(forbidden(f"{path}.values", text))
+            yield forbidden(f"{path}.values", text)
         case "Gt" | "Lt" if len(values) != 1:
             text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            causes.append(required(f"{path}.values", text))
+            yield required(f"{path}.values", text)
         case "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt":
             pass
         case _:
-            causes.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    causes += [invalid(f"{path}.key", key or "", error) for error in qualified_name(key or "")]
+            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    yield from (invalid(f"{path}.key", key or "", error) for error in qualified_name(key or ""))
     for position, value in enumerate(values):
         at = f"{path}.values[{position}]"
-        causes += [invalid(at, value, error) for error in label_value(value)]
-    return causes
+        yield from problems(at, value, label_value)
 
 
-def _pod_term(term: Json, path: str) -> list[Cause]:
-    causes = selector(term.get("labelSelector"), f"{path}.labelSelector")
+def _pod_term(term: Json, path: str) -> Iterator[Cause]:
+    yield from selector(term.get("labelSelector"), f"{path}.labelSelector")
     key = term.get("topologyKey") or ""
     if not key:
-        causes.append(required(f"{path}.topologyKey", "can not be empty"))
-    return [*causes, *(invalid(f"{path}.topologyKey", key, e) for e in qualified_name(key))]
+        yield required(f"{path}.topologyKey", "can not be empty")
+    yield from problems(f"{path}.topologyKey", key, qualified_name)
 
 
-def spread(given: Json, path: str) -> list[Cause]:
+def spread(given: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with a constraint on how pods spread."""
-    causes: list[Cause] = []
     skew, when = given.get("maxSkew", 0), given.get("whenUnsatisfiable") or ""
     if skew <= 0:
-        causes.append(invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
+        yield invalid(f"{path}.maxSkew", skew, "must be greater than zero")
     key = given.get("topologyKey")
     if not key:
-        causes.append(required(f"{path}.topologyKey", "can not be empty"))
+        yield required(f"{path}.topologyKey", "can not be empty")
     else:
-        causes += [invalid(f"{path}.topologyKey", key, error) for error in qualified_name(key)]
+        yield from problems(f"{path}.topologyKey", key, qualified_name)
     choices = ("DoNotSchedule", "ScheduleAnyway")
-    if when not in choices:
-        causes.append(not_supported(f"{path}.whenUnsatisfiable", when, choices))
-    return [*causes, *selector(given.get("labelSelector"), f"{path}.labelSelector")]
+    yield from one_of(f"{path}.whenUnsatisfiable", when, choices)
+    yield from selector(given.get("labelSelector"), f"{path}.labelSelector")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.containers import PROBES, container, probes
@@ -11,6 +11,8 @@ from lockstep.apiserver.builtin.rules.names import (
     config_key,
     dns_label,
     dns_subdomain,
+    needed,
+    problems,
     qualified_name,
     range_error,
 )
@@ -63,20 +65,18 @@ def pod(new: Json, old: Json | None) -> list[Cause]:
     return [] if spec == before else [*pod_spec(spec, "spec"), *_change(spec, before)]
 
 
-def _creation(spec: Json) -> list[Cause]:
-    causes = []
+def _creation(spec: Json) -> Iterator[Cause]:
     if spec.get("ephemeralContainers"):
-        causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         text = "cannot be set until all schedulingGates have been cleared"
-        causes.append(forbidden("spec.nodeName", text))
-    causes += [
+        yield forbidden("spec.nodeName", text)
+    yield from (
         invalid(f"spec.{name}[{position}].image", image, _WHITESPACE)
         for name in ("containers", "initContainers")
         for position, each in enumerate(spec.get(name) or ())
         if (image := each.get("image") or "") != image.strip()
-    ]
-    return causes
+    )
 
 
 def template(given: Json | None, path: str) -> list[Cause]:
@@ -93,7 +93,7 @@ def pod_spec(spec: Json, path: str) -> list[Cause]:
     common = content({name: part for name, part in spec.items() if name not in _OWN})
     if common is not None and _found_right.get(common):
         return _names(spec, path)
-    before, after = _above_names(spec, path), _below_names(spec, path)
+    before, after = list(_above_names(spec, path)), list(_below_names(spec, path))
     if common is not None and not before and not after:
         _found_right.keep(common, True)
     return [*before, *_names(spec, path), *after]
@@ -108,52 +108,48 @@ def _names(spec: Json, path: str) -> list[Cause]:
     ]
 
 
-def _above_names(spec: Json, path: str) -> list[Cause]:
+def _above_names(spec: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with that of a specification which is told before its names."""
-    causes: list[Cause] = []
     if "terminationGracePeriodSeconds" not in spec:
-        causes.append(required(f"{path}.terminationGracePeriodSeconds"))
+        yield required(f"{path}.terminationGracePeriodSeconds")
     volumes: set[str] = set()
     if spec.get("volumes"):
-        causes += _volumes(spec["volumes"], volumes, f"{path}.volumes")
-    causes += _containers(spec, volumes, path)
-    causes += _one_of(spec, "restartPolicy", _RESTART, path)
-    causes += _one_of(spec, "dnsPolicy", _DNS, path)
-    return [*causes, *labels(spec.get("nodeSelector"), f"{path}.nodeSelector")]
+        yield from _volumes(spec["volumes"], volumes, f"{path}.volumes")
+    yield from _containers(spec, volumes, path)
+    yield from _one_of(spec, "restartPolicy", _RESTART, path)
+    yield from _one_of(spec, "dnsPolicy", _DNS, path)
+    yield from labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
 
 
-def _below_names(spec: Json, path: str) -> list[Cause]:
+def _below_names(spec: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with that of a specification which is told after its names."""
-    causes: list[Cause] = []
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
         text = range_error(1, _INT32_MAX)
-        causes.append(invalid(f"{path}.activeDeadlineSeconds", deadline, text))
-    return [*causes, *_placement(spec, path)]
+        yield invalid(f"{path}.activeDeadlineSeconds", deadline, text)
+    yield from _placement(spec, path)
 
 
-def _placement(spec: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _placement(spec: Json, path: str) -> Iterator[Cause]:
     for position, each in enumerate(spec.get("tolerations") or ()):
-        causes += toleration(each, f"{path}.tolerations[{position}]")
+        yield from toleration(each, f"{path}.tolerations[{position}]")
     if given := spec.get("affinity"):
-        causes += affinity(given, f"{path}.affinity")
+        yield from affinity(given, f"{path}.affinity")
     for position, each in enumerate(spec.get("topologySpreadConstraints") or ()):
-        causes += spread(each, f"{path}.topologySpreadConstraints[{position}]")
+        yield from spread(each, f"{path}.topologySpreadConstraints[{position}]")
     policy, policies = spec.get("preemptionPolicy"), ("PreemptLowerPriority", "Never")
     if policy is not None and policy not in policies:
-        causes.append(not_supported(f"{path}.preemptionPolicy", policy, policies))
+        yield not_supported(f"{path}.preemptionPolicy", policy, policies)
     if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
         text = "must provide `dnsConfig` when `dnsPolicy` is None"
-        causes.append(required(f"{path}.dnsConfig", text))
+        yield required(f"{path}.dnsConfig", text)
     gates: set[str] = set()
     for position, gate in enumerate(spec.get("schedulingGates") or ()):
         name, at = gate.get("name") or "", f"{path}.schedulingGates[{position}]"
-        causes += [invalid(at, name, error) for error in qualified_name(name)]
+        yield from problems(at, name, qualified_name)
         if name in gates:
-            causes.append(duplicate(at, name))
+            yield duplicate(at, name)
         gates.add(name)
-    return causes
 
 
 def _one_of(spec: Json, name: str, choices: tuple[str, ...], path: str) -> list[Cause]:
@@ -163,36 +159,33 @@ def _one_of(spec: Json, name: str, choices: tuple[str, ...], path: str) -> list[
     return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
 
 
-def _containers(spec: Json, volumes: set[str], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _containers(spec: Json, volumes: set[str], path: str) -> Iterator[Cause]:
     containers = spec.get("containers") or ()
     if not containers:
-        causes.append(required(f"{path}.containers"))
+        yield required(f"{path}.containers")
     names: set[str] = set()
     for position, each in enumerate(containers):
         at = f"{path}.containers[{position}]"
-        causes += container(each, volumes, at)
-        causes += _unique(each, names, at)
-        causes += probes(each, at)
-    causes += _host_ports(containers, f"{path}.containers")
+        yield from container(each, volumes, at)
+        yield from _unique(each, names, at)
+        yield from probes(each, at)
+    yield from _host_ports(containers, f"{path}.containers")
     for position, each in enumerate(spec.get("initContainers") or ()):
         at = f"{path}.initContainers[{position}]"
-        causes += container(each, volumes, at)
-        causes += _unique(each, names, at)
+        yield from container(each, volumes, at)
+        yield from _unique(each, names, at)
         if each.get("restartPolicy") == "Always":
-            causes += probes(each, at)
+            yield from probes(each, at)
         else:
             text = "may not be set for init containers without restartPolicy=Always"
-            causes += [
+            yield from (
                 forbidden(f"{at}.{name}", text)
                 for name in ("lifecycle", *PROBES)
                 if each.get(name) is not None
-            ]
-    return causes
+            )
 
 
-def _host_ports(containers: Sequence[Json], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _host_ports(containers: Sequence[Json], path: str) -> Iterator[Cause]:
     taken: set[str] = set()
     for position, each in enumerate(containers):
         for number, port in enumerate(each.get("ports") or ()):
@@ -200,9 +193,8 @@ def _host_ports(containers: Sequence[Json], path: str) -> list[Cause]:
                 continue
             shown = f"{port.get('protocol')}/{port.get('hostIP') or ''}/{port['hostPort']}"
             if shown in taken:
-                causes.append(duplicate(f"{path}[{position}].ports[{number}].hostPort", shown))
+                yield duplicate(f"{path}[{position}].ports[{number}].hostPort", shown)
             taken.add(shown)
-    return causes
 
 
 def _unique(each: Json, names: set[str], path: str) -> list[Cause]:
@@ -214,12 +206,11 @@ def _unique(each: Json, names: set[str], path: str) -> list[Cause]:
     return []
 
 
-def _volumes(volumes: list[Json], names: set[str], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _volumes(volumes: list[Json], names: set[str], path: str) -> Iterator[Cause]:
     for position, volume in enumerate(volumes):
         at = f"{path}[{position}]"
         name = volume.get("name")
-        wrong = _volume_source(volume, at)
+        wrong = list(_volume_source(volume, at))
         if not name:
             wrong.append(required(f"{at}.name"))
         else:
@@ -228,16 +219,16 @@ def _volumes(volumes: list[Json], names: set[str], path: str) -> list[Cause]:
                 wrong.append(duplicate(f"{at}.name", name))
         if name and not wrong:
             names.add(name)
-        causes += wrong
-    return causes
+        yield from wrong
 
 
-def _volume_source(volume: Json, path: str) -> list[Cause]:
+def _volume_source(volume: Json, path: str) -> Iterator[Cause]:
     sources = [name for name in volume if name != "name" and volume[name] is not None]
     if not sources:
-        return [required(path, "must specify a volume type")]
+        yield required(path, "must specify a volume type")
+        return
     text = "may not specify more than 1 volume type"
-    causes = [forbidden(f"{path}.{extra}", text) for extra in sources[1:]]
+    yield from (forbidden(f"{path}.{extra}", text) for extra in sources[1:])
     sort = sources[0]
     needs = {
         "hostPath": "path",
@@ -248,44 +239,41 @@ def _volume_source(volume: Json, path: str) -> list[Cause]:
     needed = needs.get(sort)
     source = volume[sort]
     if needed and not source.get(needed):
-        causes.append(required(f"{path}.{sort}.{needed}"))
+        yield required(f"{path}.{sort}.{needed}")
     if sort == "hostPath" and ".." in (source.get("path") or "").split("/"):
-        causes.append(invalid(f"{path}.hostPath.path", source["path"], "must not contain '..'"))
+        yield invalid(f"{path}.hostPath.path", source["path"], "must not contain '..'")
     mode = source.get("defaultMode", 0)
     if not 0 <= mode <= 0o777:
         text = "must be a number between 0 and 0777 (octal), both inclusive"
-        causes.append(invalid(f"{path}.{sort}.defaultMode", mode, text))
+        yield invalid(f"{path}.{sort}.defaultMode", mode, text)
     if sort in ("secret", "configMap"):
         for position, item in enumerate(source.get("items") or ()):
-            causes += _key_to_path(item, f"{path}.{sort}.items[{position}]")
-    return causes
+            yield from _key_to_path(item, f"{path}.{sort}.items[{position}]")
 
 
-def _key_to_path(item: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _key_to_path(item: Json, path: str) -> Iterator[Cause]:
     key, place = item.get("key"), item.get("path")
-    if not key:
-        causes.append(required(f"{path}.key"))
-    else:
-        causes += [invalid(f"{path}.key", key, error) for error in config_key(key)]
+    yield from needed(f"{path}.key", key, config_key)
     if not place:
-        causes.append(required(f"{path}.path"))
+        yield required(f"{path}.path")
     elif place.startswith("/"):
-        causes.append(invalid(f"{path}.path", place, "must be a relative path"))
+        yield invalid(f"{path}.path", place, "must be a relative path")
     elif ".." in place.split("/"):
-        causes.append(invalid(f"{path}.path", place, "must not contain '..'"))
-    return causes
+        yield invalid(f"{path}.path", place, "must not contain '..'")
 
 
-def _change(new: Json, old: Json) -> list[Cause]:
+def _change(new: Json, old: Json) -> Iterator[Cause]:
     for name in ("containers", "initContainers"):
         if len(new.get(name) or ()) != len(old.get(name) or ()):
-            return [forbidden(f"spec.{name}", "pod updates may not add or remove containers")]
-    causes = [*_deadline_change(new, old), *_toleration_change(new, old), *_gate_change(new, old)]
+            yield forbidden(f"spec.{name}", "pod updates may not add or remove containers")
+            return
+    yield from _deadline_change(new, old)
+    yield from _toleration_change(new, old)
+    yield from _gate_change(new, old)
     after = _without_changeable(new)
     before = _without_changeable(old)
     if old.get("schedulingGates"):
-        causes += _selector_change(new, old)
+        yield from _selector_change(new, old)
         for spec in (after, before):
             spec.pop("nodeSelector", None)
             spec.pop("affinity", None)
@@ -298,8 +286,7 @@ def _change(new: Json, old: Json) -> list[Cause]:
         changed = sorted(k for k in after.keys() | before.keys() if after.get(k) != before.get(k))
         lines = "\n".join(f"  {name}" for name in changed)
         text = f"pod updates may not change fields other than {_CHANGEABLE}\n{lines}\n"
-        causes.append(forbidden("spec", text))
-    return causes
+        yield forbidden("spec", text)
 
 
 def _without_changeable(spec: Json) -> Json:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from lockstep.api.meta import LabelSelector
 from lockstep.api.selectors import SelectorError, from_selector
 from lockstep.api.wire import convert
 from lockstep.apiserver.builtin.rules.metadata import labels
-from lockstep.apiserver.builtin.rules.names import label_value, qualified_name
+from lockstep.apiserver.builtin.rules.names import label_value, problems, qualified_name
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
 
 Json = dict[str, Any]
@@ -18,33 +19,30 @@ _UNREADABLE = {"deployment": "invalid label selector", "statefulset": ""}
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def selector(given: Json | None, path: str) -> list[Cause]:
+def selector(given: Json | None, path: str) -> Iterator[Cause]:
     """Return what is wrong with a label selector."""
     if given is None:
-        return []
-    causes = labels(given.get("matchLabels"), f"{path}.matchLabels")
+        return
+    yield from labels(given.get("matchLabels"), f"{path}.matchLabels")
     for position, part in enumerate(given.get("matchExpressions") or ()):
-        causes += _expression(part, f"{path}.matchExpressions[{position}]")
-    return causes
+        yield from _expression(part, f"{path}.matchExpressions[{position}]")
 
 
-def _expression(part: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _expression(part: Json, path: str) -> Iterator[Cause]:
     operator, values = part.get("operator") or "", part.get("values") or []
     if operator in ("In", "NotIn") and not values:
         text = "must be specified when `operator` is 'In' or 'NotIn'"
-        causes.append(required(f"{path}.values", text))
+        yield required(f"{path}.values", text)
     elif operator in ("Exists", "DoesNotExist") and values:
         text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        causes.append(forbidden(f"{path}.values", text))
+        yield forbidden(f"{path}.values", text)
     elif operator not in _OPERATORS:
-        causes.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
     key = part.get("key") or ""
-    causes += [invalid(f"{path}.key", key, error) for error in qualified_name(key)]
+    yield from problems(f"{path}.key", key, qualified_name)
     for position, value in enumerate(values):
         at = f"{path}.values[{position}]"
-        causes += [invalid(at, value, error) for error in label_value(value)]
-    return causes
+        yield from problems(at, value, label_value)
 
 
 def required_selector(spec: Json, kind: str, path: str) -> list[Cause]:
@@ -53,7 +51,7 @@ def required_selector(spec: Json, kind: str, path: str) -> list[Cause]:
     if given is None:
         # Nothing selects nothing, which the template's labels then do not match either.
         return [required(f"{path}.selector"), *selects_template(spec, path)]
-    causes = selector(given, f"{path}.selector")
+    causes = list(selector(given, f"{path}.selector"))
     if causes and kind in _UNREADABLE:
         shown = invalid(f"{path}.selector", given, _UNREADABLE[kind])
         return [*causes, shown]
@@ -81,14 +79,12 @@ def _matches(given: Json, found: Json) -> bool:
         return True
 
 
-def restart_policy(spec: Json, kind: str, path: str) -> list[Cause]:
+def restart_policy(spec: Json, kind: str, path: str) -> Iterator[Cause]:
     """Return that pods of a set must restart and run for ever, where they would not."""
     template = (spec.get("template") or {}).get("spec") or {}
     policy, at = template.get("restartPolicy"), f"{path}.template.spec"
-    causes = []
     if policy != "Always":
-        causes.append(not_supported(f"{at}.restartPolicy", policy, ("Always",)))
+        yield not_supported(f"{at}.restartPolicy", policy, ("Always",))
     if template.get("activeDeadlineSeconds") is not None:
         text = f"activeDeadlineSeconds in {kind} is not Supported"
-        causes.append(forbidden(f"{at}.activeDeadlineSeconds", text))
-    return causes
+        yield forbidden(f"{at}.activeDeadlineSeconds", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -10,15 +11,16 @@ from lockstep.apiserver.builtin.rules.metadata import labels
 from lockstep.apiserver.builtin.rules.names import (
     dns_label,
     dns_subdomain,
+    one_of,
     port_name,
     port_number,
+    problems,
 )
 from lockstep.apiserver.schema.causes import (
     Cause,
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 
@@ -28,25 +30,23 @@ _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 
 
-def service(new: Json, old: Json | None) -> list[Cause]:
+def service(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a service."""
     spec = new.get("spec") or {}
     before = (old or {}).get("spec") or {}
     if old is not None and spec == before:
-        return []
+        return
     sort = spec.get("type")
-    causes = _by_type(spec, sort)
-    causes += _ports(spec, sort)
-    causes += labels(spec.get("selector"), "spec.selector")
+    yield from _by_type(spec, sort)
+    yield from _ports(spec, sort)
+    yield from labels(spec.get("selector"), "spec.selector")
     affinity = spec.get("sessionAffinity")
-    if affinity not in _AFFINITIES:
-        causes.append(not_supported("spec.sessionAffinity", affinity, _AFFINITIES))
-    if sort not in _TYPES:
-        causes.append(not_supported("spec.type", sort, _TYPES))
+    yield from one_of("spec.sessionAffinity", affinity, _AFFINITIES)
+    yield from one_of("spec.type", sort, _TYPES)
     if spec.get("allocateLoadBalancerNodePorts") is not None and sort != "LoadBalancer":
         text = "may only be used when `type` is 'LoadBalancer'"
-        causes.append(forbidden("spec.allocateLoadBalancerNodePorts", text))
-    return [*causes, *_address_change(spec, before, sort)]
+        yield forbidden("spec.allocateLoadBalancerNodePorts", text)
+    yield from _address_change(spec, before, sort)
 
 
 def _is_headless(spec: Json) -> bool:
@@ -73,46 +73,42 @@ def _by_type(spec: Json, sort: str | None) -> list[Cause]:
     return causes
 
 
-def _ports(spec: Json, sort: str | None) -> list[Cause]:
-    causes: list[Cause] = []
+def _ports(spec: Json, sort: str | None) -> Iterator[Cause]:
     ports = spec.get("ports") or []
     names: set[str] = set()
     taken: set[tuple[Any, ...]] = set()
     for position, port in enumerate(ports):
         path = f"spec.ports[{position}]"
-        causes += _port(port, names, path, needs_name=len(ports) > 1)
+        yield from _port(port, names, path, needs_name=len(ports) > 1)
         if port.get("nodePort") and sort == "ClusterIP":
             text = "may not be used when `type` is 'ClusterIP'"
-            causes.append(forbidden(f"{path}.nodePort", text))
+            yield forbidden(f"{path}.nodePort", text)
         own = (port.get("protocol"), port.get("port"))
         if own in taken:
-            causes.append(duplicate(path, {"protocol": own[0], "port": own[1]}))
+            yield duplicate(path, {"protocol": own[0], "port": own[1]})
         taken.add(own)
         on_node = ("node", port.get("protocol"), port.get("nodePort"))
         if port.get("nodePort") and on_node in taken:
-            causes.append(duplicate(f"{path}.nodePort", port["nodePort"]))
+            yield duplicate(f"{path}.nodePort", port["nodePort"])
         taken.add(on_node)
-    return causes
 
 
-def _port(port: Json, names: set[str], path: str, *, needs_name: bool) -> list[Cause]:
-    causes: list[Cause] = []
+def _port(port: Json, names: set[str], path: str, *, needs_name: bool) -> Iterator[Cause]:
     name = port.get("name")
     if not name:
-        causes += [required(f"{path}.name")] if needs_name else []
+        yield from [required(f"{path}.name")] if needs_name else []
     else:
-        causes += [invalid(f"{path}.name", name, error) for error in dns_label(name)]
+        yield from problems(f"{path}.name", name, dns_label)
         if name in names:
-            causes.append(duplicate(f"{path}.name", name))
+            yield duplicate(f"{path}.name", name)
         names.add(name)
     number = port.get("port") or 0
-    causes += [invalid(f"{path}.port", number, error) for error in port_number(number)]
+    yield from problems(f"{path}.port", number, port_number)
     protocol = port.get("protocol")
-    if protocol not in PROTOCOLS:
-        causes.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
+    yield from one_of(f"{path}.protocol", protocol, PROTOCOLS)
     target = port.get("targetPort", number)
     errors = port_name(target) if isinstance(target, str) else port_number(target or 0)
-    return [*causes, *(invalid(f"{path}.targetPort", target, error) for error in errors)]
+    yield from (invalid(f"{path}.targetPort", target, error) for error in errors)
 
 
 def _address_change(spec: Json, before: Json, sort: str | None) -> list[Cause]:

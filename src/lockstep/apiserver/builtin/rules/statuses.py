@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE
@@ -35,26 +36,25 @@ _VOLUME_SETTINGS = frozenset(
 )
 
 
-def replicas(new: Json, old: Json | None) -> list[Cause]:
+def replicas(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with the numbers of replicas in a deployment's status."""
     state = new.get("status") or {}
     if old is None or state == (old.get("status") or {}):
-        return []
-    causes = [
+        return
+    yield from (
         invalid(f"status.{name}", state[name], NOT_NEGATIVE)
         for name in _COUNTS
         if isinstance(state.get(name), int) and state[name] < 0
-    ]
+    )
     total = state.get("replicas", 0)
-    causes += [
+    yield from (
         invalid(f"status.{name}", state.get(name, 0), "cannot be greater than status.replicas")
         for name in _PARTS
         if state.get(name, 0) > total
-    ]
+    )
     if state.get("availableReplicas", 0) > state.get("readyReplicas", 0):
         count, text = state["availableReplicas"], "cannot be greater than readyReplicas"
-        causes.append(invalid("status.availableReplicas", count, text))
-    return causes
+        yield invalid("status.availableReplicas", count, text)
 
 
 def volume(new: Json, _old: Json | None) -> list[Cause]:
@@ -72,22 +72,20 @@ def ingress(new: Json, _old: Json | None) -> list[Cause]:
     return [invalid("spec", None, "either `defaultBackend` or `rules` must be specified")]
 
 
-def event(new: Json, old: Json | None) -> list[Cause]:
+def event(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a new event: it lies where what it is about does."""
     if old is not None:
-        return []
+        return
     is_new = "regarding" in new or new.get("apiVersion", "").startswith("events.k8s.io")
     about = new.get("regarding" if is_new else "involvedObject") or {}
     namespace = about.get("namespace", "")
-    causes = []
     if namespace != new["metadata"].get("namespace") and (
         namespace or new["metadata"].get("namespace") != "default"
     ):
         text = "does not match event.namespace"
-        causes.append(invalid("involvedObject.namespace", namespace, text))
+        yield invalid("involvedObject.namespace", namespace, text)
     if is_new and not new.get("eventTime"):
-        causes.append(required("eventTime"))
-    return causes
+        yield required("eventTime")
 
 
 def signing_request(new: Json, old: Json | None) -> list[Cause]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE
 from lockstep.apiserver.builtin.rules.metadata import immutable
-from lockstep.apiserver.builtin.rules.names import dns_label
+from lockstep.apiserver.builtin.rules.names import dns_label, one_of, problems
 from lockstep.apiserver.builtin.rules.pods import template
 from lockstep.apiserver.builtin.rules.selectors import (
     required_selector,
@@ -64,24 +65,23 @@ def not_negative(spec: Json, names: tuple[str, ...], path: str) -> list[Cause]:
     ]
 
 
-def deployment(new: Json, old: Json | None) -> list[Cause]:
+def deployment(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a deployment."""
     spec = _spec(new)
     if old is not None and spec == _spec(old):
-        return replicas(new, old)
+        yield from replicas(new, old)
+        return
     counts = ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
-    causes = [
-        *required_selector(spec, "deployment", "spec"),
-        *template(spec.get("template"), "spec.template"),
-        *restart_policy(spec, "ReplicaSet", "spec"),
-        *_strategy(spec),
-        *not_negative(spec, counts, "spec"),
-    ]
+    yield from required_selector(spec, "deployment", "spec")
+    yield from template(spec.get("template"), "spec.template")
+    yield from restart_policy(spec, "ReplicaSet", "spec")
+    yield from _strategy(spec)
+    yield from not_negative(spec, counts, "spec")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         text = "must be greater than minReadySeconds"
-        causes.append(invalid("spec.progressDeadlineSeconds", deadline, text))
-    return [*causes, *_fixed_selector(spec, old)]
+        yield invalid("spec.progressDeadlineSeconds", deadline, text)
+    yield from _fixed_selector(spec, old)
 
 
 def _strategy(spec: Json) -> list[Cause]:
@@ -139,26 +139,24 @@ def replica_set(new: Json, old: Json | None) -> list[Cause]:
     ]
 
 
-def replication_controller(new: Json, old: Json | None) -> list[Cause]:
+def replication_controller(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a replication controller."""
     spec = _spec(new)
     if old is not None and spec == _spec(old):
-        return []
-    causes = not_negative(spec, ("replicas", "minReadySeconds"), "spec")
+        return
+    yield from not_negative(spec, ("replicas", "minReadySeconds"), "spec")
     wanted, given = spec.get("selector") or {}, spec.get("template")
     if not wanted:
-        causes.append(required("spec.selector"))
+        yield required("spec.selector")
     if given is None:
-        return [*causes, required("spec.template")]
+        yield required("spec.template")
+        return
     found = (given.get("metadata") or {}).get("labels") or {}
     if any(found.get(key) != value for key, value in wanted.items()):
         text = "`selector` does not match template `labels`"
-        causes.append(invalid("spec.template.metadata.labels", found or None, text))
-    return [
-        *causes,
-        *template(given, "spec.template"),
-        *restart_policy(spec, "ReplicationController", "spec"),
-    ]
+        yield invalid("spec.template.metadata.labels", found or None, text)
+    yield from template(given, "spec.template")
+    yield from restart_policy(spec, "ReplicationController", "spec")
 
 
 def daemon_set(new: Json, old: Json | None) -> list[Cause]:
@@ -175,28 +173,26 @@ def daemon_set(new: Json, old: Json | None) -> list[Cause]:
     ]
 
 
-def stateful_set(new: Json, old: Json | None) -> list[Cause]:
+def stateful_set(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a stateful set."""
     spec = _spec(new)
     if old is not None and spec == _spec(old):
-        return []
-    causes = not_negative(spec, ("replicas", "minReadySeconds"), "spec")
+        return
+    yield from not_negative(spec, ("replicas", "minReadySeconds"), "spec")
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
         text = "must be 'OrderedReady' or 'Parallel'"
-        causes.append(invalid("spec.podManagementPolicy", policy, text))
+        yield invalid("spec.podManagementPolicy", policy, text)
     strategy = spec.get("updateStrategy") or {}
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
         text = "must be 'RollingUpdate' or 'OnDelete'"
-        causes.append(invalid("spec.updateStrategy", strategy, text))
+        yield invalid("spec.updateStrategy", strategy, text)
     service = spec.get("serviceName")
     if service and old is None:
-        causes += [invalid("spec.serviceName", service, error) for error in dns_label(service)]
-    causes += [
-        *required_selector(spec, "statefulset", "spec"),
-        *template(_with_claims(spec), "spec.template"),
-        *restart_policy(spec, "StatefulSet", "spec"),
-    ]
+        yield from problems("spec.serviceName", service, dns_label)
+    yield from required_selector(spec, "statefulset", "spec")
+    yield from template(_with_claims(spec), "spec.template")
+    yield from restart_policy(spec, "StatefulSet", "spec")
     changed = _beyond(spec, _spec(old)) if old is not None else False
     if changed:
         listed = ", ".join(f"'{name}'" for name in _STATEFUL_CHANGEABLE[:-1])
@@ -204,8 +200,7 @@ def stateful_set(new: Json, old: Json | None) -> list[Cause]:
             f"updates to statefulset spec for fields other than {listed} and "
             "'minReadySeconds' are forbidden"
         )
-        causes.append(forbidden("spec", text))
-    return causes
+        yield forbidden("spec", text)
 
 
 def _with_claims(spec: Json) -> Json:
@@ -223,99 +218,91 @@ def _beyond(new: Json, old: Json) -> bool:
     return any(new.get(name) != old.get(name) for name in fixed)
 
 
-def job(new: Json, old: Json | None) -> list[Cause]:
+def job(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a job."""
     spec = _spec(new)
     if old is not None and spec == _spec(old):
-        return []
-    causes = job_spec(spec, "spec")
+        return
+    yield from job_spec(spec, "spec")
     if spec.get("selector") is None:
-        causes.append(required("spec.selector"))
-    causes += selector(spec.get("selector"), "spec.selector")
-    causes += selects_template(spec, "spec")
+        yield required("spec.selector")
+    yield from selector(spec.get("selector"), "spec.selector")
+    yield from selects_template(spec, "spec")
     if old is not None:
-        causes += _job_change(spec, _spec(old))
-    return causes
+        yield from _job_change(spec, _spec(old))
 
 
-def job_spec(spec: Json, path: str) -> list[Cause]:
+def job_spec(spec: Json, path: str) -> Iterator[Cause]:
     """Return what is wrong with the specification of a job, except for its selector."""
-    causes = not_negative(spec, _JOB_COUNTS, path)
-    causes += template(spec.get("template"), f"{path}.template")
+    yield from not_negative(spec, _JOB_COUNTS, path)
+    yield from template(spec.get("template"), f"{path}.template")
     mode = spec.get("completionMode", "NonIndexed")
     if mode not in ("NonIndexed", "Indexed"):
         choices = ("NonIndexed", "Indexed")
-        causes.append(not_supported(f"{path}.completionMode", mode, choices))
+        yield not_supported(f"{path}.completionMode", mode, choices)
     if mode == "Indexed" and spec.get("completions") is None:
-        causes.append(required(f"{path}.completions", "when completion mode is Indexed"))
+        yield required(f"{path}.completions", "when completion mode is Indexed")
     if mode == "NonIndexed":
-        causes += [
+        yield from (
             invalid(f"{path}.{name}", spec[name], "requires indexed completion mode")
             for name in ("backoffLimitPerIndex", "maxFailedIndexes")
             if spec.get(name) is not None
-        ]
+        )
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         text = "when maxFailedIndexes is specified"
-        causes.append(required(f"{path}.backoffLimitPerIndex", text))
+        yield required(f"{path}.backoffLimitPerIndex", text)
     policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
     at = f"{path}.template.spec.restartPolicy"
     if policy in ("Always", "", None):
-        causes.append(required(at, 'valid values: "OnFailure", "Never"'))
+        yield required(at, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        causes.append(not_supported(at, policy, ("OnFailure", "Never")))
+        yield not_supported(at, policy, ("OnFailure", "Never"))
     elif spec.get("podFailurePolicy") is not None and policy != "Never":
         text = 'only "Never" is supported when podFailurePolicy is specified'
-        causes.append(invalid(at, policy, text))
-    return causes
+        yield invalid(at, policy, text)
 
 
-def _job_change(new: Json, old: Json) -> list[Cause]:
-    causes = [
+def _job_change(new: Json, old: Json) -> Iterator[Cause]:
+    yield from (
         cause
         for name in _JOB_FIXED
         for cause in immutable(new.get(name), old.get(name), f"spec.{name}")
-    ]
+    )
     indexed = new.get("completionMode") == "Indexed"
     if not indexed or new.get("completions") != new.get("parallelism"):
-        causes += immutable(new.get("completions"), old.get("completions"), "spec.completions")
+        yield from immutable(new.get("completions"), old.get("completions"), "spec.completions")
     if not old.get("suspend"):
-        causes += immutable(new.get("template"), old.get("template"), "spec.template")
-    return causes
+        yield from immutable(new.get("template"), old.get("template"), "spec.template")
 
 
-def cron_job(new: Json, old: Json | None) -> list[Cause]:
+def cron_job(new: Json, old: Json | None) -> Iterator[Cause]:
     """Return what is wrong with a cron job."""
     spec = _spec(new)
     if old is not None and spec == _spec(old):
-        return []
-    causes: list[Cause] = []
+        return
     name = (new.get("metadata") or {}).get("name") or ""
     if old is None and len(name) > 52:
-        causes.append(invalid("metadata.name", name, "must be no more than 52 characters"))
+        yield invalid("metadata.name", name, "must be no more than 52 characters")
     schedule = spec.get("schedule")
     if not schedule:
-        causes.append(required("spec.schedule"))
+        yield required("spec.schedule")
     elif "TZ" in schedule:
         text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        causes.append(invalid("spec.schedule", schedule, text))
+        yield invalid("spec.schedule", schedule, text)
     elif not schedule.startswith("@") and len(schedule.split()) != 5:
         parts = schedule.split()
         text = f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
-        causes.append(invalid("spec.schedule", schedule, text))
+        yield invalid("spec.schedule", schedule, text)
     policy, choices = spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace")
-    if policy not in choices:
-        causes.append(not_supported("spec.concurrencyPolicy", policy, choices))
+    yield from one_of("spec.concurrencyPolicy", policy, choices)
     counts = (
         "startingDeadlineSeconds",
         "successfulJobsHistoryLimit",
         "failedJobsHistoryLimit",
     )
     inner = _spec(spec.get("jobTemplate"))
-    return [
-        *causes,
-        *not_negative(spec, counts, "spec"),
-        *job_spec(inner, "spec.jobTemplate.spec"),
-    ]
+    yield from not_negative(spec, counts, "spec")
+    yield from job_spec(inner, "spec.jobTemplate.spec")
 
 
 RULES = {

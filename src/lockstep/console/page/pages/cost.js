@@ -47,7 +47,7 @@ export function Cost() {
     <div class="filters">${chips('by', BY, by, 'job')}<span class="grow"></span>${chips('days', DAYS, days, '30')}</div>
     <${Problem} of=${problem} />
     ${found ? html`${found.problems.map((one) => html`<div class="notice wait">${one}</div>`)}
-      <div class="stats"><${Stat} name=${t('cost.used')} value="${count(used)} ${unit}" tone="good" /><${Stat} name=${t('cost.free')} value=${sum(found.free)} /><${Stat} name=${t('cost.total')} value=${sum(found.total)} />
+      <div class="stats"><${Stat} name=${t('cost.used')} value="${count(used)} ${unit}" tone="good" />${found.free ? html`<${Stat} name=${t('cost.free')} value=${sum(found.free)} /><${Stat} name=${t('cost.total')} value=${sum(found.total)} />` : null}
         <${Stat} name=${t('cost.hours')} value=${count(found.total.hours)} />${found.total.unpriced > 0.01 ? html`<${Stat} name=${t('cost.unpriced')} value=${count(found.total.unpriced)} tone="wait" />` : null}</div>
       <${Days} days=${found.days} priced=${priced} unit=${unit} />
       <section><div class="scroll" tabindex="0" role="region" aria-label=${t('nav.cost')}><table class="list"><caption class="hidden">${t('nav.cost')}</caption>

@@ -37,7 +37,7 @@ function Verdict({ found }) {
 }
 
 function Slow({ pods }) {
-  const seen = pods.flatMap((p) => p.devices.map((d) => ({ ...d, pod: p.name })));
+  const seen = pods.flatMap((p) => p.devices.map((d) => ({ ...d, pod: p.name }))).filter((d) => Number.isFinite(d.use));
   if (!seen.length) return null;
   const mean = seen.reduce((sum, d) => sum + d.use, 0) / seen.length;
   const low = seen.filter((d) => d.use < mean * 0.7).sort((a, b) => a.use - b.use);
@@ -51,7 +51,7 @@ function Pods({ namespace, pods, onProblem }) {
   if (!pods.length) return html`<p class="empty">${t('job.noPods')}</p>`;
   const open = (pod) => {
     const port = Number(prompt(t('app.port', { pod: pod.name }), '6006'));
-    if (port) openApp(namespace, pod.name, port, '/', onProblem);
+    if (port) openApp({ namespace, pod: pod.name, port }, onProblem);
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${t('job.pods')}><table class="list">
     <caption class="hidden">${t('job.pods')}</caption>
@@ -121,7 +121,7 @@ export function Job({ namespace, name }) {
   const back = html`<p class="crumbs"><a href="/jobs">${t('nav.jobs')}</a> / <a href="/jobs?namespace=${namespace}">${namespace}</a></p>`;
   if (!known) return html`${back}<h1>${name}</h1>`;
   if (facts.forbidden) return html`${back}<${Barred} facts=${facts} title=${name} />`;
-  if (facts.missing) return html`${back}<h1>${name}</h1><p class="empty">${t('job.gone')}</p>`;
+  if (facts.missing) return html`${back}<h1>${name}</h1><p class="empty">${t('job.gone')}</p><section><h2>${t('job.log')}</h2><${Logs} namespace=${namespace} job=${name} /></section>`;
   const { job, gang } = facts;
   const all = order.map((key) => rows[key]);
   const pods = all.filter((row) => row.row === 'pod');
@@ -148,7 +148,7 @@ export function Job({ namespace, name }) {
       <${Fact} name="job.runtime"><${Age} since=${job.started} until=${job.ended} /><//>
       ${facts.checkpoint ? html`<${Fact} name="job.checkpoint">${facts.checkpoint.last ? html`<${Age} since=${facts.checkpoint.last} />` : '–'}${facts.checkpoint.interval ? html` <span class="faint">${t('job.every', { interval: facts.checkpoint.interval })}</span>` : ''}<//>` : null}
     </dl>
-    <section><h2>${t('timeline.title')}</h2><${Timeline} job=${job} stages=${facts.timeline || []} pods=${pods} events=${events} /></section>
+    <section><h2>${t('timeline.title')}</h2><${Timeline} job=${job} stages=${facts.timeline || []} attempts=${facts.attempts || []} pods=${pods} events=${events} /></section>
     <${Slow} pods=${pods} /><${Cost} namespace=${namespace} name=${name} />
     <section><h2>${t('job.log')}</h2><${Logs} namespace=${namespace} job=${name} /></section>` : null}
     ${tab === 'logs' ? html`<section class="tall"><${Logs} namespace=${namespace} job=${name} /></section>` : null}

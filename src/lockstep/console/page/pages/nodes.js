@@ -12,7 +12,7 @@ function cell(name, row) {
   switch (name) {
     case 'state': return html`<${Badge} of=${row.state} />`;
     case 'held': return row.gpus ? html`<span class="meter"><${Bar} label="${row.held}/${row.gpus}" parts=${[[row.held / row.gpus, 'good']]} />${row.held}/${row.gpus}</span>` : '–';
-    case 'use': return row.use === null ? '–' : `${row.use} %`;
+    case 'use': return row.use == null ? '–' : `${row.use} %`;
     case 'age': return html`<${Age} since=${row.created} />`;
     case 'why': return row.why ? html`<span class="clamp">${row.why}</span>` : '–';
     default: return row[name] || '–';

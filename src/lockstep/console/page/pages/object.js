@@ -10,13 +10,13 @@ import { Events } from './events.js';
 import { Logs } from './logs.js';
 import { TEMPLATES } from './templates.js';
 
-/** Open a port of a pod at an origin of its own. */
-export async function openApp(namespace, pod, port, path, onProblem) {
+/** Open a notebook, or a port of a pod, at an origin of its own. */
+export async function openApp(which, onProblem) {
   onProblem(null);
   // The window is opened by the click itself: browsers stop those that come later.
   const there = window.open('about:blank', '_blank');
   try {
-    const { url } = await request('POST', '/api/apps', { namespace, pod, port, path });
+    const { url } = await request('POST', '/api/apps', which);
     if (there) { there.opener = null; there.location = url; } else location.assign(url);
   } catch (error) { there?.close(); onProblem(error); }
 }
@@ -26,12 +26,11 @@ function NotebookActs({ object, onProblem }) {
   const stopped = 'kubeflow-resource-stopped' in annotations;
   const path = `/api/objects/notebooks/${namespace}/${name}`;
   const ready = (object.status?.readyReplicas || 0) > 0;
-  const port = object.spec?.template?.spec?.containers?.[0]?.ports?.[0]?.containerPort || 8888;
   const toggle = async () => {
     const value = stopped ? null : new Date().toISOString().replace(/\.\d+/, '');
     try { await request('PATCH', path, { patch: { metadata: { annotations: { 'kubeflow-resource-stopped': value } } } }); onProblem(null); } catch (error) { onProblem(error); }
   };
-  return html`<button class="main" disabled=${!ready} onClick=${() => openApp(namespace, `${name}-0`, port, `/notebook/${namespace}/${name}/lab`, onProblem)}>${t('app.open')}</button>
+  return html`<button class="main" disabled=${!ready} onClick=${() => openApp({ namespace, notebook: name }, onProblem)}>${t('app.open')}</button>
     <button onClick=${toggle}>${t(stopped ? 'act.start' : 'act.stop')}</button>`;
 }
 

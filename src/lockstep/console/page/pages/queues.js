@@ -66,7 +66,7 @@ export function Queues() {
   const used = top.reduce((sum, row) => sum + row.used, 0);
   return html`<div class="head"><h1>${t('nav.queues')}</h1><div class="acts"><${Csv} word="queues" query="" /><a class="button main" href="/queues/new">${t('act.new')}</a></div></div>
     <p class="lead">${t('about.queues')}</p>
-    <div class="stats"><${Stat} name=${t('queue.cluster')} value=${count(facts.gpus)} /><${Stat} name=${t('queue.promised')} value=${count(promised)} tone=${promised > facts.gpus ? 'bad' : ''} more=${promised > facts.gpus ? t('queue.over') : ''} /><${Stat} name=${t('queue.used')} value=${count(used)} tone="good" /></div>
+    <div class="stats">${facts.gpus ? html`<${Stat} name=${t('queue.cluster')} value=${count(facts.gpus)} />` : null}<${Stat} name=${t('queue.promised')} value=${count(promised)} tone=${facts.gpus && promised > facts.gpus ? 'bad' : ''} more=${facts.gpus && promised > facts.gpus ? t('queue.over') : ''} /><${Stat} name=${t('queue.used')} value=${count(used)} tone="good" /></div>
     <${Problem} of=${problem} />
     ${changes.length ? html`<div class="card planbar"><b>${t('queue.planned', { count: changes.length })}</b><span class="grow"></span>
       <button disabled=${busy} onClick=${tryIt}>${t('queue.try')}</button><button class="main" disabled=${busy} onClick=${apply}>${t('queue.apply')}</button><button onClick=${forget}>${t('queue.forget')}</button></div>` : null}

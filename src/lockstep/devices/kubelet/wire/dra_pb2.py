@@ -29,33 +29,4 @@ DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\tdra.proto\x12\x1
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dra_pb2', _globals)
-if not _descriptor._USE_C_DESCRIPTORS:
-  _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'Z\036k8s.io/kubelet/pkg/apis/dra/v1'
-  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
-  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
-  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._loaded_options = None
-  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_options = b'8\001'
-  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_start=45
-  _globals['_NODEPREPARERESOURCESREQUEST']._serialized_end=129
-  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_start=132
-  _globals['_NODEPREPARERESOURCESRESPONSE']._serialized_end=360
-  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=254
-  _globals['_NODEPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=360
-  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_start=362
-  _globals['_NODEPREPARERESOURCERESPONSE']._serialized_end=463
-  _globals['_DEVICE']._serialized_start=466
-  _globals['_DEVICE']._serialized_end=597
-  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_start=599
-  _globals['_NODEUNPREPARERESOURCESREQUEST']._serialized_end=685
-  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_start=688
-  _globals['_NODEUNPREPARERESOURCESRESPONSE']._serialized_end=922
-  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_start=814
-  _globals['_NODEUNPREPARERESOURCESRESPONSE_CLAIMSENTRY']._serialized_end=922
-  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_start=924
-  _globals['_NODEUNPREPARERESOURCERESPONSE']._serialized_end=970
-  _globals['_CLAIM']._serialized_start=972
-  _globals['_CLAIM']._serialized_end=1025
-  _globals['_DRAPLUGIN']._serialized_start=1028
-  _globals['_DRAPLUGIN']._serialized_end=1345
 # @@protoc_insertion_point(module_scope)

@@ -29,17 +29,4 @@ DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18pluginregistra
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'pluginregistration_pb2', _globals)
-if not _descriptor._USE_C_DESCRIPTORS:
-  _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'Z-k8s.io/kubelet/pkg/apis/pluginregistration/v1'
-  _globals['_PLUGININFO']._serialized_start=48
-  _globals['_PLUGININFO']._serialized_end=134
-  _globals['_REGISTRATIONSTATUS']._serialized_start=136
-  _globals['_REGISTRATIONSTATUS']._serialized_end=198
-  _globals['_REGISTRATIONSTATUSRESPONSE']._serialized_start=200
-  _globals['_REGISTRATIONSTATUSRESPONSE']._serialized_end=228
-  _globals['_INFOREQUEST']._serialized_start=230
-  _globals['_INFOREQUEST']._serialized_end=243
-  _globals['_REGISTRATION']._serialized_start=246
-  _globals['_REGISTRATION']._serialized_end=456
 # @@protoc_insertion_point(module_scope)

@@ -29,39 +29,4 @@ DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12podresources.p
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'podresources_pb2', _globals)
-if not _descriptor._USE_C_DESCRIPTORS:
-  _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'Z\'k8s.io/kubelet/pkg/apis/podresources/v1'
-  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_start=26
-  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_end=55
-  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=57
-  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=180
-  _globals['_LISTPODRESOURCESREQUEST']._serialized_start=182
-  _globals['_LISTPODRESOURCESREQUEST']._serialized_end=207
-  _globals['_LISTPODRESOURCESRESPONSE']._serialized_start=209
-  _globals['_LISTPODRESOURCESRESPONSE']._serialized_end=276
-  _globals['_PODRESOURCES']._serialized_start=278
-  _globals['_PODRESOURCES']._serialized_end=369
-  _globals['_CONTAINERRESOURCES']._serialized_start=372
-  _globals['_CONTAINERRESOURCES']._serialized_end=547
-  _globals['_CONTAINERMEMORY']._serialized_start=549
-  _globals['_CONTAINERMEMORY']._serialized_end=637
-  _globals['_CONTAINERDEVICES']._serialized_start=639
-  _globals['_CONTAINERDEVICES']._serialized_end=736
-  _globals['_TOPOLOGYINFO']._serialized_start=738
-  _globals['_TOPOLOGYINFO']._serialized_end=781
-  _globals['_NUMANODE']._serialized_start=783
-  _globals['_NUMANODE']._serialized_end=805
-  _globals['_DYNAMICRESOURCE']._serialized_start=807
-  _globals['_DYNAMICRESOURCE']._serialized_end=913
-  _globals['_CLAIMRESOURCE']._serialized_start=916
-  _globals['_CLAIMRESOURCE']._serialized_end=1064
-  _globals['_CDIDEVICE']._serialized_start=1066
-  _globals['_CDIDEVICE']._serialized_end=1091
-  _globals['_GETPODRESOURCESREQUEST']._serialized_start=1093
-  _globals['_GETPODRESOURCESREQUEST']._serialized_end=1158
-  _globals['_GETPODRESOURCESRESPONSE']._serialized_start=1160
-  _globals['_GETPODRESOURCESRESPONSE']._serialized_end=1226
-  _globals['_PODRESOURCESLISTER']._serialized_start=1229
-  _globals['_PODRESOURCESLISTER']._serialized_end=1480
 # @@protoc_insertion_point(module_scope)

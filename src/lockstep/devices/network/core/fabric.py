@@ -19,6 +19,18 @@ from lockstep.api.wire import Wire
 
 MOST_TIERS: Final = 14
 _NUMBER: Final = re.compile(r"(\d+)(?!.*\d)")
+_LANE: Final = {
+    "SDR": 2.5,
+    "DDR": 5.0,
+    "QDR": 10.0,
+    "FDR10": 10.3,
+    "FDR": 14.0,
+    "EDR": 25.0,
+    "HDR": 50.0,
+    "NDR": 100.0,
+    "XDR": 200.0,
+}
+"""Gbit/s of a lane."""
 NAMES: Final = ("leaf", "spine", "core")
 """What the tiers above a node are called, the nearest first; wider ones are numbered."""
 
@@ -71,6 +83,8 @@ class Fabric:
     switches: set[str] = field(default_factory=set)
     cables: list[Cable] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    unnamed: set[str] = field(default_factory=set)
+    """Hosts of which only one adapter's GUID is known."""
 
 
 def resolve(fabric: Fabric) -> Found:
@@ -92,7 +106,8 @@ def resolve(fabric: Fabric) -> Found:
     kept = [cable for cable in up if id(cable) not in gone]
     faults += [fault for _, fault in (*strays, *level_faults, *foreign, *rails)]
     faults += _slow(up, levels)
-    faults += _missing(up, levels, {fault.place for fault in faults})
+    faults += _thinner(up, levels)
+    faults += _missing(fabric, up, levels, {fault.place for fault in faults})
     tiers = max((level for level in levels.values()), default=0)
     faults += [
         Fault(kind="island", place=host, evidence="no cable leads to a switch")
@@ -221,58 +236,88 @@ def _wrong_rails(fabric: Fabric, cables: Iterable[Cable]) -> Iterator[tuple[Cabl
                 ports[far.device].append((end.port, cable))
                 several[end.device].add(far.device)
     for leaf, those in sorted(ports.items()):
-        counted = Counter(port for port, _ in those)
-        usual, often = counted.most_common(1)[0]
-        if often < 3 or often * 4 < len(those) * 3:
-            continue
+        # ``HCA-6`` and ``mlx5_5`` are two ways to name cards, and no two rails.
+        styles: dict[str, list[tuple[str, Cable]]] = defaultdict(list)
         for port, cable in those:
-            if port != usual:
-                told = (
-                    f"{often} of {len(those)} hosts hang on {leaf} by {usual}, this one by {port}"
-                )
-                yield cable, Fault(kind="wrong-rail", place=str(cable), evidence=told)
+            styles[_NUMBER.sub("", port)].append((port, cable))
+        for alike in styles.values():
+            usual, often = Counter(port for port, _ in alike).most_common(1)[0]
+            if often < 3 or often * 4 < len(alike) * 3:
+                continue
+            told = f"{often} of {len(alike)} hosts hang on {leaf} by {usual}"
+            for port, cable in alike:
+                if port != usual:
+                    evidence = f"{told}, this one by {port}"
+                    yield cable, Fault(kind="wrong-rail", place=str(cable), evidence=evidence)
 
 
-def _slow(cables: Iterable[Cable], levels: Mapping[str, int]) -> list[Fault]:
-    """Return faults of cables at another rate than almost all of their tier."""
+def _slow(cables: Iterable[Cable], levels: Mapping[str, int]) -> Iterator[Fault]:
+    """Return faults of cables that are slower than almost all of their tier."""
     by_tier: dict[int, list[Cable]] = defaultdict(list)
     for cable in cables:
         if cable.rate:
             tier = min(levels.get(e.device, MOST_TIERS) for e in (cable.one, cable.other))
             by_tier[tier].append(cable)
-    faults = []
     for those in by_tier.values():
         usual, often = Counter(cable.rate for cable in those).most_common(1)[0]
         if often < 2 or often * 4 < len(those) * 3:
             continue
-        faults += [
+        yield from (
             Fault(kind="slow-link", place=str(cable), evidence=f"{cable.rate}; others {usual}")
             for cable in those
-            if cable.rate != usual
-        ]
-    return faults
+            if cable.rate != usual and not gigabits(cable.rate) > gigabits(usual) > 0
+        )
 
 
-def _missing(cables: Iterable[Cable], levels: Mapping[str, int], known: set[str]) -> list[Fault]:
-    """Return switches that have fewer cables upward than all others of their tier."""
+def gigabits(rate: str) -> float:
+    """Return Gbit/s of a rate as ``4xNDR`` or ``100GbaseCR4``; 0.0 where it is neither."""
+    if (lanes := re.fullmatch(r"(\d{1,2})x([A-Z]DR(?:10)?)", rate)) is not None:
+        return int(lanes[1]) * _LANE.get(lanes[2], 0.0)
+    found = re.match(r"(\d{1,6})(?:\.\d+)?(G?)", rate)
+    return float(found[1]) / (1 if found[2] else 1000) if found else 0.0
+
+
+def _thinner(cables: Iterable[Cable], levels: Mapping[str, int]) -> Iterator[Fault]:
+    """Return pairs of switches with fewer cables between them than almost all pairs alike."""
+    pairs: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for cable in cables:
+        low, high = sorted((levels.get(e.device, 0), e.device) for e in (cable.one, cable.other))
+        if low[0]:
+            pairs[low[0]][low[1], high[1]] += 1
+    for counted in pairs.values():
+        usual, often = Counter(counted.values()).most_common(1)[0]
+        if len(counted) < 4 or often * 10 < len(counted) * 9:
+            continue
+        for (low_name, high_name), count in sorted(counted.items()):
+            if count < usual:
+                told = f"{count} of the {usual} cables that almost all pairs of switches have"
+                place = f"{low_name} - {high_name}"
+                yield Fault(kind="missing-cable", place=place, evidence=told)
+
+
+def _missing(
+    fabric: Fabric, cables: Iterable[Cable], levels: Mapping[str, int], known: set[str]
+) -> Iterator[Fault]:
+    """Return devices that have fewer cables upward than all others of their tier.
+
+    Where adapters state no host, hosts are not compared: what one lacks may be there unnamed.
+    """
     upward: Counter[str] = Counter()
     for cable in cables:
         one, other = cable.one.device, cable.other.device
         low = one if levels.get(one, 0) < levels.get(other, 0) else other
         upward[low] += 1
-    faults = []
-    for tier in sorted(set(levels.values())):
+    for tier in sorted(set(levels.values()) - ({0} if fabric.unnamed else set())):
         those = sorted(device for device, level in levels.items() if level == tier)
         counts = Counter(upward[one] for one in those)
         usual, often = counts.most_common(1)[0]
         if len(those) < 3 or len(those) - often > max(1, len(those) // 4) or not usual:
             continue
         for one in those:
-            blamed = any(f"{one}[" in place for place in known)
+            blamed = any(f"{one}[" in place or f"{one} - " in place for place in known)
             if 0 < upward[one] < usual and not blamed:
                 told = f"{upward[one]} cables upward; others of its tier have {usual}"
-                faults.append(Fault(kind="missing-cable", place=one, evidence=told))
-    return faults
+                yield Fault(kind="missing-cable", place=one, evidence=told)
 
 
 def _domains(

@@ -55,8 +55,8 @@ class Nic(Wire, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return what programs call it: its RDMA device, else its netdev."""
-        return self.hca or self.netdev
+        """Return what programs call it: its RDMA device, else its netdev, else its PCI address."""
+        return self.hca or self.netdev or self.pci
 
 
 def roce_gid(table: Iterable[Gid]) -> int:

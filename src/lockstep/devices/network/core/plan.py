@@ -7,7 +7,7 @@ switches and peers remember who had it.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -173,18 +173,3 @@ def _free(pool: Pool, count: int) -> list[int]:
             found.append(number)
         number = number + 1 if number < high else low
     return found
-
-
-def held(pool: Pool, owner: str, addresses: Iterable[str]) -> None:
-    """Note that an owner holds addresses, as they were given by an earlier plan."""
-    net = _net(pool.rail)
-    for one in addresses:
-        ip = ipaddress.ip_interface(one).ip
-        if ip in net:
-            pool.held[int(ip)] = owner
-
-
-def freed(pool: Pool, owner: str) -> None:
-    """Give back what an owner holds."""
-    for number in [number for number, who in pool.held.items() if who == owner]:
-        del pool.held[number]

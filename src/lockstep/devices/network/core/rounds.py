@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Pair = tuple[int, int]
 
@@ -54,13 +54,11 @@ def _inside(
     return [one for one in found if one]
 
 
-def _without_repeats(all_rounds: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+def _without_repeats(all_rounds: Sequence[Sequence[Pair]]) -> Iterator[list[Pair]]:
     seen: set[Pair] = set()
-    kept = []
     for one in all_rounds:
-        kept.append([pair for pair in one if pair not in seen])
+        yield [pair for pair in one if pair not in seen]
         seen.update(one)
-    return kept
 
 
 def lanes(rails: Iterable[str], across: bool) -> list[tuple[str, str]]:

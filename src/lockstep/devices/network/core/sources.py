@@ -1,4 +1,4 @@
-"""What tools print of a fabric: ``ibnetdiscover``, lldpd's JSON and NetQ's JSON."""
+"""What tools print of an Ethernet fabric: lldpd's JSON and NetQ's JSON."""
 
 from __future__ import annotations
 
@@ -11,68 +11,10 @@ from typing import Any, Final
 from lockstep.devices.network.core.fabric import Cable, End, Fabric, Fault
 
 LONGEST_NAME: Final = 253
-_HEAD: Final = re.compile(r'^(Switch|Ca|Rt)\s+\d+\s+"([^"]{1,64})"\s*#\s*"([^"]*)"')
-_LINE: Final = re.compile(
-    r'^\[(\d{1,5})\](?:\([0-9a-f]+\))?\s+"([^"]{1,64})"\[(\d{1,5})\](?:\([0-9a-f]+\))?'
-    r'\s*#[^"]*"([^"]*)"(?:\s+lid\s+\d+)?\s*(\S*)'
-)
 
 
 class Unreadable(ValueError):
     """The text is not what it was said to be; the message names what is missing."""
-
-
-def ibnetdiscover(text: str) -> Fabric:
-    """Return the fabric that ``ibnetdiscover`` printed.
-
-    A host is the first word of a channel adapter's description, the rest is its HCA (``node1
-    mlx5_0``). Switches whose descriptions are not unique are called by their ids.
-
-    Raises:
-        Unreadable: when no switch and no adapter is in it.
-    """
-    heads: dict[str, tuple[str, str]] = {}
-    lines: list[tuple[str, str, str, str, str]] = []
-    current = ""
-    for line in text.splitlines():
-        if (head := _HEAD.match(line)) is not None:
-            current = head[2]
-            heads[current] = (head[1], head[3].strip())
-        elif current and (found := _LINE.match(line)) is not None:
-            lines.append((current, found[1], found[2], found[3], found[5]))
-            heads.setdefault(found[2], ("Switch" if found[2][0] == "S" else "Ca", found[4]))
-    if not heads:
-        raise Unreadable(
-            'no line like \'Switch 36 "S-..." # "leaf1" ...\'; give it what ibnetdiscover prints'
-        )
-    told = Counter(words for kind, words in heads.values() if kind == "Switch")
-    fabric = Fabric()
-    names: dict[str, str] = {}
-    for guid, (kind, words) in heads.items():
-        if kind == "Ca":
-            names[guid] = (words.split() or [guid])[0]
-            fabric.hosts.add(names[guid])
-        else:
-            names[guid] = words if words and told[words] == 1 else guid
-            fabric.switches.add(names[guid])
-    both: Counter[tuple[End, End]] = Counter()
-    for guid, port, far, far_port, rate in lines:
-        one, other = _ib_end(guid, port, heads, names), _ib_end(far, far_port, heads, names)
-        low, high = sorted((one, other))
-        both[low, high] += 1
-        fabric.cables.append(Cable(low, high, rate))
-    fabric.faults = _one_sided(both)
-    return fabric
-
-
-def _ib_end(
-    guid: str, port: str, heads: Mapping[str, tuple[str, str]], names: Mapping[str, str]
-) -> End:
-    kind, words = heads[guid]
-    if kind != "Ca":
-        return End(names[guid], port)
-    card = " ".join(words.split()[1:])
-    return End(names[guid], f"{card}/{port}" if card and port != "1" else card or port)
 
 
 def lldp(text: str, node: str = "") -> Fabric:
@@ -98,23 +40,23 @@ def lldp(text: str, node: str = "") -> Fabric:
         if not isinstance(answer, dict) or "lldp" not in answer:
             raise Unreadable(f"{device}: no key 'lldp'")
         names.add(device)
-        for local, far, port, bridge in _neighbours(answer["lldp"]):
+        for local, far, port, bridge, rate in _neighbours(answer["lldp"]):
             names.add(far)
             if bridge:
                 bridges.add(far)
             low, high = sorted((End(device, local), End(far, port)))
             seen[low, high] += 1
-            fabric.cables.append(Cable(low, high))
+            fabric.cables.append(Cable(low, high, rate))
     fabric.switches = bridges & names
     fabric.hosts = names - bridges
-    fabric.faults = _one_sided(
+    fabric.faults = one_sided(
         {ends: n for ends, n in seen.items() if {e.device for e in ends} <= asked}
     )
     return fabric
 
 
-def _neighbours(tree: Any) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield local port, neighbour, its port and whether it bridges."""
+def _neighbours(tree: Any) -> Iterator[tuple[str, str, str, bool, str]]:
+    """Yield local port, neighbour, its port, whether it bridges, and the link's rate if stated."""
     for one in _listed(_under(tree, "interface")):
         named = (
             [one]
@@ -126,10 +68,10 @@ def _neighbours(tree: Any) -> Iterator[tuple[str, str, str, bool]]:
                 continue
             for chassis in _listed(about.get("chassis")):
                 name, body = _chassis(chassis)
-                ports = [_port(port) for port in _listed(about.get("port"))]
+                ports = _listed(about.get("port"))
                 if name and len(name) <= LONGEST_NAME:
-                    local = str(about.get("name", ""))
-                    yield local, name, ports[0] if ports else "", _bridges(body)
+                    far, rate = (_port(ports[0]), _rate(ports[0])) if ports else ("", "")
+                    yield str(about.get("name", "")), name, far, _bridges(body), rate
 
 
 def _chassis(tree: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -153,6 +95,12 @@ def _port(tree: Mapping[str, Any]) -> str:
         if one.get("type") in ("ifname", "local"):
             return _value(one)
     return _value(tree.get("descr")) or _value(tree.get("id"))
+
+
+def _rate(tree: Mapping[str, Any]) -> str:
+    """Return the medium that a port runs, as ``100GbaseCR4``; ``show neighbors details`` has it."""
+    negotiated = _listed(tree.get("auto-negotiation"))
+    return _value(negotiated[0].get("current")).partition(" - ")[0] if negotiated else ""
 
 
 def _value(tree: Any) -> str:
@@ -194,7 +142,7 @@ def netq(text: str) -> Fabric:
         end.device for ends in seen for end in ends if re.match(r"(?i)swp|eth.*[/:]", end.port)
     } or {device for device, count in ports.items() if count > 1}
     fabric.hosts = set(ports) - fabric.switches
-    fabric.faults = _one_sided({e: n for e, n in seen.items() if {x.device for x in e} <= asked})
+    fabric.faults = one_sided({e: n for e, n in seen.items() if {x.device for x in e} <= asked})
     return fabric
 
 
@@ -202,7 +150,7 @@ def _snake(name: str) -> str:
     return re.sub(r"([A-Z])", lambda found: "_" + found[1].lower(), name)
 
 
-def _one_sided(seen: Mapping[tuple[End, End], int]) -> list[Fault]:
+def one_sided(seen: Mapping[tuple[End, End], int]) -> list[Fault]:
     """Return faults of cables that one of both asked ends does not see."""
     found = []
     for (low, high), count in sorted(seen.items()):

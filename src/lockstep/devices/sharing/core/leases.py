@@ -19,6 +19,8 @@ PERIOD: Final = 20_000_000
 """Nanoseconds of one turn of the wheel."""
 MOST_OWED: Final = 1_000_000_000
 """What a share that waits can be owed at most, in nanoseconds."""
+MOST_DEBT: Final = 10_000_000_000
+"""The longest debt that is paid, in nanoseconds: a kernel of 10 s is paid whole."""
 LEAST_WINDOW: Final = 100_000
 """Windows below this are kept for a later period."""
 
@@ -30,7 +32,7 @@ class Tenant:
     """One container's share: what it was granted, and what it was seen to do since the last plan.
 
     ``compute`` are hundredths of each of its cards; 0 is what others leave. ``used`` are the
-    nanoseconds that it was metered for on its busiest card; below zero they are given back.
+    nanoseconds that it was metered for on its busiest card.
     """
 
     key: str
@@ -100,10 +102,10 @@ def _owed(wheel: Wheel, one: Tenant, elapsed: int, period: int) -> int:
     if one.key not in wheel.owed:
         return turn
     lent = wheel.lent.get(one.key, 0) * elapsed // period
-    owes = max(min(one.used, 0), one.used - lent)
+    owes = max(0, one.used - lent)
     now = wheel.owed[one.key] + one.compute * elapsed // 100 - owes
     waits = one.wants and one.key in wheel.wanting
-    return max(-MOST_OWED, min(now, MOST_OWED if waits else turn))
+    return max(-MOST_DEBT, min(now, MOST_OWED if waits else turn))
 
 
 def limited(tenants: Iterable[Tenant]) -> bool:
@@ -131,7 +133,7 @@ def _lengths(
     gated = [one for one in tenants if one.compute and one.cards and not one.offline]
     lending = {card for one in tenants if _takes(one) for card in one.cards}
     # First what each is granted in every period, as far as it has not used it ahead of time. What
-    # nobody else could use stays reserved for those that are idle.
+    # no other holder could use stays reserved for those that are idle.
     for one in gated:
         if one.wants or not lending & set(one.cards):
             grant(one, min(owed[one.key], _turn(one, period)))

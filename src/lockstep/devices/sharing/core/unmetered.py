@@ -1,4 +1,4 @@
-"""Time of a shared card that no share was metered for: somebody walks round the front."""
+"""Time of a shared card that no share was metered for: a process walks round the front."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Seen:
 
     busy: float
     metered: float
+    gap: bool = False
+    """Whether the front of one of its shares could not hold something since the last look."""
 
     @property
     def unmetered(self) -> float:
@@ -26,17 +28,20 @@ class Seen:
 
 
 class Unmetered:
-    """Watches shared cards for time that nobody was metered for."""
+    """Watches shared cards for time that no share was metered for."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         self._told: set[str] = set()
 
     def look(self, seen: Mapping[str, Seen], now: float) -> dict[str, Seen]:
-        """Return the cards on which it has lasted too long, each once until it stops."""
+        """Return the cards on which it has lasted too long, each once until it stops.
+
+        Time beside a gap may be missing by the front's own fault: it is held against no pod.
+        """
         found = {}
         for uuid, one in seen.items():
-            if one.unmetered <= MOST:
+            if one.unmetered <= MOST or one.gap:
                 self._since.pop(uuid, None)
                 self._told.discard(uuid)
                 continue

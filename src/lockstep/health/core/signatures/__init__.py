@@ -7,12 +7,26 @@ from typing import Any, Final
 
 from lockstep.health.core.signature import Signature
 from lockstep.health.core.signatures.kernel import KERNEL
+from lockstep.health.core.signatures.machine import MACHINE
 from lockstep.health.core.signatures.nccl import NCCL
-from lockstep.health.core.signatures.program import PROGRAM
+from lockstep.health.core.signatures.parts import FALLBACK
+from lockstep.health.core.signatures.program import GENERIC, PROGRAM
+from lockstep.health.core.signatures.runtime import RUNTIME
+from lockstep.health.core.signatures.surroundings import SURROUNDINGS
 from lockstep.health.core.signatures.xids import signatures as xids
 
-SIGNATURES: Final[tuple[Signature, ...]] = (*xids(), *KERNEL, *NCCL, *PROGRAM)
-"""The first that matches a line is taken."""
+SIGNATURES: Final[tuple[Signature, ...]] = (
+    *xids(),
+    *KERNEL,
+    *NCCL,
+    *PROGRAM,
+    *MACHINE,
+    *RUNTIME,
+    *SURROUNDINGS,
+    *GENERIC,
+    *FALLBACK,
+)
+"""The first that matches a line is taken: explained ones first, then those that say little."""
 
 
 @cache

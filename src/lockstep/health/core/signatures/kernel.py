@@ -17,6 +17,16 @@ _NPD: Final = (
 )
 
 
+OF_MEMORY: Final = frozenset(
+    {
+        "a process used more memory than its container may",
+        "the job used more memory than it may",
+        "the node ran out of memory",
+    }
+)
+"""Causes of which a node's kernel tells when it kills: the lines do not name the job."""
+
+
 def _k(  # noqa: PLR0917 - a row of the table
     pattern: str,
     class_: Class,
@@ -56,7 +66,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
         "https://github.com/NVIDIA/nvidia-docker/issues/1631",
     ),
     _k(
-        r"SXid.*?: \d+, (?:Fatal|.* Fatal)|detected NVSwitch fatal error",
+        r"SXid.*?: (?:\d+, (?:Fatal|.* Fatal)|(?:12028|20034|19084|22011), Data)|detected NVSwitch fatal error",
         "hardware",
         "isolate_node",
         0.95,
@@ -111,7 +121,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
         _LINUX + "PCI/pcieaer-howto.html",
     ),
     _k(
-        r"\[Hardware Error\].*(?:severity: fatal|Uncorrected)|mce: .*Machine check events? logged.*fatal",
+        r"\[Hardware Error\].*(?:severity: fatal|Uncorrected|Machine Check: \d+ Bank|Fatal)|mce: .*Machine check events? logged.*fatal",
         "hardware",
         "isolate_node",
         0.9,
@@ -192,7 +202,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
         _NPD,
     ),
     _k(
-        r"oom-kill:constraint=CONSTRAINT_NONE|Out of memory: Killed process",
+        r"oom-kill:constraint=CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)|Out of memory: Kill(?:ed)? process",
         "platform",
         "isolate_node",
         0.7,
@@ -210,7 +220,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
         "https://github.com/leptonai/gpud",
     ),
     _k(
-        r"task .* blocked for more than \d+ seconds|soft lockup|rcu_sched self-detected stall",
+        r"task .* blocked for more than \d+ seconds",
         "storage",
         "isolate_node",
         0.6,

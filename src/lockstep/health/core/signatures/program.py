@@ -28,7 +28,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _CUDA,
     ),
     _r(
-        "uncorrectable NVLink error",
+        "uncorrectable NVLink error|cudaErrorContained|memory over nvlink or a hardware error",
         "hardware",
         "isolate_node",
         0.93,
@@ -46,16 +46,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _CUDA,
     ),
     _r(
-        "CUDA out of memory|OutOfMemoryError: CUDA",
-        "user",
-        "stop_and_tell_user",
-        0.9,
-        "the GPU's memory is too small for the program",
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
-        _TORCH,
-    ),
-    _r(
-        "CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)",
+        "(?:CUBLAS|CUDNN)_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)",
         "user",
         "stop_and_tell_user",
         0.65,
@@ -64,7 +55,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "device-side assert triggered|Assertion .*(?:srcIndex|t >= 0|index out of bounds|input_val)",
+        "device-side assert triggered|CUDA_ERROR_ASSERT|Assertion .*(?:srcIndex|t >= 0|index out of bounds|input_val)",
         "user",
         "stop_and_tell_user",
         0.93,
@@ -73,7 +64,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "illegal memory access was encountered",
+        "illegal (?:memory access|instruction|address) was encountered|Memory access fault by GPU",
         "user",
         "stop_and_tell_user",
         0.75,
@@ -82,7 +73,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "unspecified launch failure|CUDNN_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)",
+        "unspecified launch failure|launch timed out and was terminated|CUDNN_STATUS_MAPPING_ERROR|CUDNN_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)",
         "software",
         "restart_in_place",
         0.45,
@@ -91,7 +82,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "no kernel image is available",
+        "no kernel image is available|hipErrorNoBinaryForGpu|not compatible with the current PyTorch",
         "user",
         "stop_and_tell_user",
         0.93,
@@ -100,7 +91,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "CUDA driver version is insufficient|Error 80[34]:|driver on your system is too old",
+        "CUDA driver version is (?:older|insufficient)|Error 80[34]:|driver on your system is too old",
         "software",
         "isolate_node",
         0.8,
@@ -163,16 +154,6 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _KUBERNETES,
     ),
     _r(
-        r"exitcode\s*: -9\b|signal 9 \(SIGKILL\)|Signal 9",
-        "user",
-        "stop_and_tell_user",
-        0.45,
-        "a rank was killed, mostly for want of memory",
-        "exitcode  : -9 (pid: 4711)",
-        _TORCH,
-        weak=True,
-    ),
-    _r(
         r"exitcode\s*: -7\b|[Bb]us error|Signal 7 \(SIGBUS\)",
         "user",
         "stop_and_tell_user",
@@ -180,16 +161,6 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         "shared memory ran out",
         "worker-0: Bus error (core dumped)",
         _TORCH,
-    ),
-    _r(
-        r"exitcode\s*: -11\b|Segmentation fault|Signal 11 \(SIGSEGV\)",
-        "software",
-        "restart_in_place",
-        0.6,
-        "a rank crashed",
-        "Fatal Python error: Segmentation fault",
-        _TORCH,
-        weak=True,
     ),
     _r(
         r"exitcode\s*: -(?:15|6)\b|Signal (?:15|6) \(SIG(?:TERM|ABRT)\)",
@@ -229,7 +200,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _LAUNCHER,
     ),
     _r(
-        "received 0 items of ancdata|Too many open files",
+        "received 0 items of ancdata|Too many open files|Errno 24\\b|inotify watch limit|can't start new thread|pthread_create|Resource temporarily unavailable|fork: retry|max_user_(?:instances|watches)",
         "user",
         "stop_and_tell_user",
         0.88,
@@ -257,25 +228,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "loss scale already at minimum|[Ll]oss (?:is|became|=|:) ?(?:nan|NaN|inf)|FloatingPointError",
-        "user",
-        "stop_and_tell_user",
-        0.7,
-        "the loss is no number any more",
-        "Exception: Current loss scale already at minimum - cannot decrease scale anymore.",
-        _TORCH,
-    ),
-    _r(
-        "Stale file handle|Transport endpoint is not connected",
-        "storage",
-        "pause_job",
-        0.85,
-        "a shared file system is away",
-        "OSError: [Errno 116] Stale file handle: '/data/shard-1'",
-        _LINUX,
-    ),
-    _r(
-        "No space left on device",
+        r"[Nn]o space left on device|Errno 28\b|ENOSPC|No such device or address.*shm|设备上没有空间|磁盘空间不足",
         "user",
         "stop_and_tell_user",
         0.8,
@@ -284,21 +237,12 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _LINUX,
     ),
     _r(
-        "Disk quota exceeded",
+        "[Dd]isk quota exceeded|Errno 122\\b|EDQUOT|exceeded quota",
         "user",
         "stop_and_tell_user",
         0.93,
         "the quota of a file system is used up",
         "OSError: [Errno 122] Disk quota exceeded",
-        _LINUX,
-    ),
-    _r(
-        "Input/output error",
-        "storage",
-        "isolate_node",
-        0.7,
-        "a disk or a file system fails",
-        "OSError: [Errno 5] Input/output error: '/data/shard-1'",
         _LINUX,
     ),
     _r(
@@ -311,7 +255,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        r"size mismatch for |(?:Missing|Unexpected) key\(s\) in state_dict",
+        r"size mismatch for |[Ss]ize mismatch between saved|(?:Missing|Unexpected) key\(s\) in state_dict",
         "user",
         "stop_and_tell_user",
         0.95,
@@ -320,16 +264,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "ImagePullBackOff|ErrImagePull|CreateContainerConfigError",
-        "user",
-        "stop_and_tell_user",
-        0.75,
-        "the image or the pod's configuration cannot be used",
-        "Back-off pulling image: ImagePullBackOff",
-        _KUBERNETES,
-    ),
-    _r(
-        "NodeLost|NodeShutdown|The node was low on resource",
+        "NodeLost|NodeShutdown|The node (?:was low on resource|had condition)|[Nn]ode failure on|NODE_FAIL",
         "platform",
         "restart_in_place",
         0.85,
@@ -338,7 +273,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _KUBERNETES,
     ),
     _r(
-        "Name or service not known|Temporary failure in name resolution|Could not resolve host",
+        "Name or service not known|[Tt]emporary failure in name resolution|[Cc]ould not resolve (?:host|name)|no such host|Name does not resolve|nodename nor servname|getaddrinfo (?:failed|ENOTFOUND)",
         "platform",
         "restart_in_place",
         0.6,
@@ -347,7 +282,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _LINUX,
     ),
     _r(
-        "invalid device ordinal",
+        "invalid device ordinal|CUDA_ERROR_INVALID_DEVICE",
         "user",
         "stop_and_tell_user",
         0.9,
@@ -365,7 +300,7 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         _TORCH,
     ),
     _r(
-        "unrecognized arguments:|the following arguments are required",
+        "unrecognized arguments:|the following arguments are required|invalid choice: |error: argument -|[Nn]o such option|invalid (?:account|partition) |Invalid account or|Invalid qos|[Nn]ode configuration is not available|violates accounting|couldn't chdir|is forbidden|admission webhook .*denied",
         "user",
         "stop_and_tell_user",
         0.9,
@@ -373,13 +308,16 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         "train.py: error: unrecognized arguments: --lr_rate",
         _TORCH,
     ),
+)
+
+GENERIC: Final[tuple[Signature, ...]] = (
     _r(
         r"(?:^|\s)(?:ModuleNotFoundError|ImportError|FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError|KeyError|NameError|AttributeError|TypeError|ValueError|IndexError|ZeroDivisionError|AssertionError|SyntaxError|IndentationError|NotImplementedError|UnboundLocalError|RecursionError|UnicodeDecodeError|json\.decoder\.JSONDecodeError)\b",
         "user",
         "stop_and_tell_user",
         0.85,
         "the program raised an error",
-        "ModuleNotFoundError: No module named 'transformers'",
+        "KeyError: 'labels'",
         _PYTHON,
         weak=True,
     ),
@@ -394,3 +332,4 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         weak=True,
     ),
 )
+"""What any other error of a program looks like."""

@@ -76,27 +76,22 @@ _NUMBERS: Final[tuple[tuple[str, Class, Act, float, str], ...]] = (
 CASCADES: Final = frozenset({"43", "45", "154"})
 
 
+_PREFIX: Final = r"NVRM: Xid \((?:PCI:)?[0-9a-fA-F:.]+\): "
+_START: Final = "NVRM: Xid (PCI:0000:17:00): "
+"""How a line with an Xid begins: as an expression, and an example."""
+
+
 def signatures() -> Iterator[Signature]:
     """Return the signature of each row; the last takes any other number."""
-    prefix = r"NVRM: Xid \((?:PCI:)?[0-9a-fA-F:.]+\): "
-    start = "NVRM: Xid (PCI:0000:17:00): "
     for rest, class_, action, sure, words in _SPECIAL:
         number = rest.split(",")[0].replace("14[4-8]", "144")
-        asked = {"reboot": "(Node Reboot Required)", "reset": "(GPU Reset Required)"}
-        tail = next((text for key, text in asked.items() if words.endswith(key)), "(None)")
-        if "drain" in words:
-            tail = "(Drain and Reset)"
-        said = {
-            "31": "MMU Fault: ENGINE GRAPHICS FAULT_UNRECOGNIZED_CLIENT",
-            "144": "NVLINK: SAW_MVB Nonfatal XC0" if "non" in words else "NVLINK: TLW Fatal XC0",
-        }.get(number, f"GPU recovery action changed from 0x0 (None) to 0x1 {tail}")
         yield Signature(
-            rf"{prefix}({rest})",
+            rf"{_PREFIX}({rest})",
             class_,
             action,
             sure,
             f"Xid {number}: {words}",
-            f"{start}{number}, pid=1, name=python, {said}",
+            f"{_START}{number}, pid=1, name=python, {_example(number, words)}",
             SOURCE,
             "kernel",
             cascade=number in CASCADES,
@@ -104,24 +99,29 @@ def signatures() -> Iterator[Signature]:
     for numbers, class_, action, sure, words in _NUMBERS:
         for number in numbers.split():
             yield Signature(
-                rf"{prefix}{number}(?:,|$)",
+                rf"(?:{_PREFIX}|XidCriticalError: Xid=){number}(?:[,\s]|$)",
                 class_,
                 action,
                 sure,
                 f"Xid {number}: {words}",
-                f"{start}{number}, pid=4711, name=python3, Ch 00000008",
+                f"{_START}{number}, pid=4711, name=python3, Ch 00000008",
                 SOURCE,
                 "kernel",
                 cascade=number in CASCADES,
             )
-    yield Signature(
-        prefix + r"(\d+)",
-        "unknown",
-        "observe",
-        0.3,
-        "Xid {}: not in the catalogue",
-        f"{start}999, pid=1",
-        SOURCE,
-        "kernel",
-        weak=True,
-    )
+    words, line = "Xid {}: not in the catalogue", f"{_START}999, pid=1"
+    number = _PREFIX + r"(\d+)"
+    yield Signature(number, "unknown", "observe", 0.3, words, line, SOURCE, "kernel", weak=True)
+
+
+def _example(number: str, words: str) -> str:
+    """Return what the driver writes behind the number of a special row."""
+    asked = {"reboot": "(Node Reboot Required)", "reset": "(GPU Reset Required)"}
+    tail = next((text for key, text in asked.items() if words.endswith(key)), "(None)")
+    if "drain" in words:
+        tail = "(Drain and Reset)"
+    said = {
+        "31": "MMU Fault: ENGINE GRAPHICS FAULT_UNRECOGNIZED_CLIENT",
+        "144": "NVLINK: SAW_MVB Nonfatal XC0" if "non" in words else "NVLINK: TLW Fatal XC0",
+    }
+    return said.get(number, f"GPU recovery action changed from 0x0 (None) to 0x1 {tail}")

@@ -5,7 +5,7 @@ It starts the container's process in its namespaces and cgroups, copies its outp
 forwards signals, and at the end writes down how it ended. Only the standard library is imported,
 and of it little: start-up time is paid by every container.
 
-As a subreaper the shim inherits whatever the container leaves behind, so nothing of the
+As a subreaper the shim inherits the processes that the container leaves behind, so nothing of the
 container survives it. It was given a locked file and holds the lock while it lives: who wants to
 know whether it still runs asks the kernel, and is not fooled by a reused process id.
 """

@@ -35,15 +35,29 @@ class View:
         Raises:
             Refused: when the kernel or the file system says no.
         """
-        for one in sorted(mounts, key=lambda one: str(one["target"]).count("/")):
-            source, target = one["source"], one["target"]
-            parent = os.path.realpath(os.path.dirname(target))
-            place = os.path.realpath(os.path.join(parent, os.path.basename(target)))
-            if not os.path.lexists(place):
-                self.make_room(place, directory=os.path.isdir(source))
+        ordered = sorted(mounts, key=lambda one: str(one["target"]).count("/"))
+        places = {one["target"]: _place(one["target"]) for one in ordered}
+        # Copies of the host's directories come first: later a volume may lie over the sources.
+        for one in ordered:
+            place = places[one["target"]]
+            if not any(_below(place, other) for other in places.values()):
+                self.require(place, one["source"])
+        if ordered:
+            os.makedirs(self.scratch, exist_ok=True)
+        self.scratch = _in_sight(self.scratch, places)
+        sources = [_in_sight(one["source"], places) for one in ordered]
+        shown = [os.path.realpath(one["source"]) for one in ordered]
+        for one, source, seen in zip(ordered, sources, shown, strict=True):
+            place = _place(one["target"])
+            self.require(place, source)
             bind(source, place, read_only=one["read_only"])
             self.volumes.append(place)
-            self.shown[os.path.realpath(source)] = place
+            self.shown[seen] = place
+
+    def require(self, place: str, source: str) -> None:
+        """Make the mount point *place* for *source* exist."""
+        if not os.path.lexists(place):
+            self.make_room(place, directory=os.path.isdir(source))
 
     def hide_all(self, directories: list[str]) -> None:
         """Show each of *directories* empty, also where a volume shows it another time.
@@ -110,6 +124,26 @@ class View:
         else:
             mount(copy, base, MS_BIND | MS_REC)
         self.made.add(base)
+
+
+def _place(target: str) -> str:
+    """Return where *target* lies, following links."""
+    parent = os.path.realpath(os.path.dirname(target))
+    return os.path.realpath(os.path.join(parent, os.path.basename(target)))
+
+
+def _below(path: str, above: str) -> bool:
+    return path.startswith(above.rstrip("/") + "/") and path != above
+
+
+def _in_sight(path: str, places: dict[str, str]) -> str:
+    """Return *path*, or a name that reaches it once volumes lie over *places*.
+
+    A pod may mount ``/tmp`` while its volumes lie in ``/tmp/data``.
+    """
+    if not any(_below(os.path.realpath(path), one) for one in places.values()):
+        return path
+    return f"/proc/self/fd/{os.open(path, os.O_PATH | os.O_CLOEXEC)}"
 
 
 def pivot(root: str) -> None:

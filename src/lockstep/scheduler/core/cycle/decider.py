@@ -8,7 +8,7 @@ from dataclasses import replace
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.cycle.defrag_step import DefragStep
 from lockstep.scheduler.core.cycle.max_wait import MaxWaits
-from lockstep.scheduler.core.cycle.pending_queue import PendingQueue, equivalence_class
+from lockstep.scheduler.core.cycle.pending_queue import PendingQueue, classes
 from lockstep.scheduler.core.cycle.placer import Placer
 from lockstep.scheduler.core.cycle.queue_order import QueueOrder
 from lockstep.scheduler.core.cycle.requeue_wait import RequeueWait
@@ -55,9 +55,7 @@ class Decider:
         self._problems = ProblemCache(cluster)
         self.problem = self._problems.of
         """Tells of a workload what it asks for; None where it is blocked by itself."""
-        self.pending_queue = PendingQueue(
-            cluster, lambda workload: equivalence_class(cluster, workload, self.problem(workload))
-        )
+        self.pending_queue = PendingQueue(cluster, classes(cluster, self.problem))
         self.broken: dict[WorkloadKey, Verdict] = {}
         """Workloads that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
@@ -70,8 +68,7 @@ class Decider:
         self.defragmentation = DefragStep(
             self.defragmenter, self.book, PolicyTrigger(cluster, policy)
         )
-        self._plans_left = 0
-        self._last = 0.0
+        self._plans_left, self._last = 0, 0.0
         self._placer = Placer(cluster)
         self._resting: set[WorkloadKey] = set()
         """Workloads stepped over because bindings or pods of theirs are under way."""
@@ -146,7 +143,7 @@ class Decider:
         for due in (self.book.wake_at, self.max_waits.next, self.preemptor.wake_at(now)):
             if due is not None:
                 result.wake(due)
-        self.cluster.ledger.rest()
+        self.cluster.ledger.rest(self.pending_queue.contending(), self.cluster.capacity())
 
     def _gathers(self, key: WorkloadKey, now: float, result: CycleResult) -> bool:
         """Return whether more pods of a gang are on their way; then ask to be back for it."""
@@ -309,10 +306,7 @@ class Decider:
 
     def waiting(self) -> list[WorkloadKey]:
         """Return what waits, the next one first, without deciding anything."""
-        self.cluster.settle()
-        for key in self.cluster.workloads:
-            self.pending_queue.update(key)
-        return self.pending_queue.all()
+        return self.pending_queue.refreshed()
 
     def _observe(self, result: CycleResult, busy: Container[WorkloadKey], now: float) -> None:
         """Take note of what changed since the last round."""

@@ -117,6 +117,13 @@ class PendingQueue:
     def __contains__(self, key: WorkloadKey) -> bool:
         return key in self._keys
 
+    def refreshed(self) -> list[WorkloadKey]:
+        """Return what waits, the next one first, with every workload brought up to date."""
+        self._cluster.settle()
+        for key in self._cluster.workloads:
+            self.update(key)
+        return self.all()
+
     def update(self, key: WorkloadKey) -> bool:
         """Bring one workload up to date; return whether it waits."""
         self.drop(key)
@@ -182,12 +189,16 @@ class PendingQueue:
         for lane in self.lanes.values():
             lane.thaw()
 
+    def contending(self) -> list[str]:
+        """Return the queues in which a workload waits that has no node yet."""
+        return [queue for queue, number in self.pending.items() if number]
+
     def half_placed(self) -> list[WorkloadKey]:
         """Return the half-placed gangs in order."""
         return [key[-1] for key in sorted(self._keys[key] for key in self._half)]
 
     def all(self) -> list[WorkloadKey]:
-        """Return the waiting workloads by priority and age, whatever their queues."""
+        """Return the waiting workloads by priority and age, of all queues."""
         return [key[-1] for key in self._sorted]
 
     def sort(self, keys: set[WorkloadKey]) -> list[WorkloadKey]:
@@ -206,6 +217,11 @@ class PendingQueue:
             counts[queue] += 1
             found[key] = counts[queue]
         return found
+
+
+def classes(cluster: Cluster, problem: Callable[[Workload], Problem | None]) -> ClassOf:
+    """Return the function that tells the class of a workload by its *problem*."""
+    return lambda workload: equivalence_class(cluster, workload, problem(workload))
 
 
 def equivalence_class(

@@ -1,6 +1,6 @@
 """Whose turn it is: part by part of the tree of queues, what is guaranteed before what is borrowed.
 
-Whatever takes the place of others because it is guaranteed is tried before those others could have
+A workload that takes the place of others because it is guaranteed is tried before they could have
 taken that place themselves: no pod starts to be evicted at the same moment.
 """
 
@@ -16,7 +16,7 @@ from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption.reclaim_claims import on_models, unused
 from lockstep.scheduler.core.quota.account import Account, Amounts
-from lockstep.scheduler.core.quota.dominant_share import DominantShare, dominant_share
+from lockstep.scheduler.core.quota.dominant_share import DominantShare, fair_turn
 from lockstep.scheduler.core.state.cluster import Cluster
 
 Entry = tuple[int, DominantShare, str, int, Account]
@@ -64,7 +64,7 @@ class QueueOrder:
     def _entry(self, account: Account) -> Entry:
         return (
             self._claim(account),
-            dominant_share(account, self._capacity),
+            fair_turn(account, self._capacity),
             account.name,
             id(account),
             account,
@@ -83,7 +83,7 @@ class QueueOrder:
         return CLAIMS_LATER if later else CLAIMS_NOTHING
 
     def _claims(self, account: Account, key: WorkloadKey, kind: EquivalenceClass) -> bool:
-        """Return whether a queue may claim what a workload asks for, on whatever models it may
+        """Return whether a queue may claim what a workload asks for, on the models where it may
         be.
         """
         claims, asked = self._cluster.ledger.claims, self._asked(key, kind)

@@ -11,20 +11,19 @@ a number of tries goes: up to it the plan is the cheapest there is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
-from itertools import count, islice
+from itertools import islice
 from math import inf
 
 from lockstep.scheduler.core.defrag.candidates import MoveCandidate, together
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
-from lockstep.scheduler.core.placement.problem import Problem, problem_of
+from lockstep.scheduler.core.placement.problem import Problem, problem_again
 from lockstep.scheduler.core.placement.what_if import WhatIf
 from lockstep.scheduler.core.preemption.victim_search import VictimSearch
-from lockstep.scheduler.core.resources.device_allocation import NOTHING
 from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.cheapest_first import cheapest_first
 
 MOST_MOVES = 64
 """Moves in one plan; one that takes more is not made."""
@@ -219,43 +218,5 @@ class MovePlanner:
 
 def waiting_again(cluster: Cluster, mover: MoveCandidate) -> Problem:
     """Return what a gang asks for whose members that move wait again, all of them."""
-    workload = Workload(mover.key)
-    workload.adopt(mover.workload.gang)
-    there = mover.workload.members if mover.stays else {}
-    workload.members = there | {
-        member.name: replace(member, node="", grant=NOTHING, account=None)
-        for member in mover.members
-    }
-    found = problem_of(cluster, workload)
+    found = problem_again(cluster, mover.workload, mover.members, others=bool(mover.stays))
     return replace(found, needs=found.wants)
-
-
-def cheapest_first(movers: Sequence[MoveCandidate]) -> Iterator[tuple[float, list[MoveCandidate]]]:
-    """Yield each choice with at least one mover and at most one of each gang, and its price.
-
-    *movers* are sorted by price. Gangs are numbered by the price of their cheapest mover. Every
-    choice but the first follows from just one that is no dearer, which differs in its last gang: a
-    dearer mover of that gang, one gang more, or the next gang instead (the enumeration of the
-    smallest sums of one number out of each of several lists).
-    """
-    gangs: dict[WorkloadKey, list[MoveCandidate]] = {}
-    for mover in movers:
-        gangs.setdefault(mover.key, []).append(mover)
-    of = list(gangs.values())
-    if not of:
-        return
-    heap: list[tuple[float, int, int, int, list[MoveCandidate]]] = [(of[0][0].price, 0, 0, 0, [])]
-    numbers = count(1)  # equal prices: what was found first
-    while heap:
-        price, _, gang, which, before = heappop(heap)
-        last = of[gang][which]
-        choice = [*before, last]
-        yield price, choice
-        if which + 1 < len(of[gang]):
-            dearer = price - last.price + of[gang][which + 1].price
-            heappush(heap, (dearer, next(numbers), gang, which + 1, before))
-        if gang + 1 < len(of):
-            more = price + of[gang + 1][0].price
-            heappush(heap, (more, next(numbers), gang + 1, 0, choice))
-            if which == 0:
-                heappush(heap, (more - last.price, next(numbers), gang + 1, 0, before))

@@ -208,7 +208,7 @@ class _Inquiry:
             return f"by the run times stated it starts at {at} at the latest; its place is kept"
         own = held.workload.namespace == self.workload.key.namespace
         whom = f"{held.workload.kind.lower()} {held.workload.name}" if own else "another namespace"
-        return f"room is kept for {whom} until {at} from whatever may run longer"
+        return f"room is kept for {whom} until {at} from pods that may run longer"
 
     def _asks(self, group: int | None = None) -> str:
         """Return what must be placed, group by group: ``needs 32 pods x 8 GPUs``."""

@@ -33,17 +33,20 @@ from lockstep.scheduler.core.util.array_types import IntArray
 DOMAINS_EMPTIED = 4
 """Domains tried with no other workload in them, those that would have the most room first."""
 BY_REASON = {
-    "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
-    "NoNodeMatches": "other requirements on nodes, or nodes that meet them",
-    "TooLargeForNodes": "pods that ask for less each, or larger nodes",
-    "NotAlignable": "nodes that can align the devices of such a pod",
-    "BadAlignment": "some of nvlink, pcie and numa, joined by commas",
-    "NoDomain": "node labels for that tier, or another required tier "
-    "(`lockstep get topology/default -o yaml` shows them)",
-    "UnknownTier": "a required tier that the Topology has, or the tier added to it",
-    "MembersApart": "the members that stand apart deleted, or no required tier",
-    "MembersMissing": "the missing pods; a gang starts whole",
-    "Gated": "pods without schedulingGates; the controller that set them removes them",
+    "NoNodes": "Add nodes to the cluster; on one machine `lockstep up --simulate SPEC` makes some.",
+    "NoNodeMatches": "Change the node selector and affinity of the pods, or add nodes that meet "
+    "them; `kubectl get nodes --show-labels` shows the labels that there are.",
+    "TooLargeForNodes": "Ask for less in each pod, or add larger nodes; `lockstep get nodes` shows "
+    "how large they are.",
+    "NotAlignable": "Drop the alignment, or add nodes that can align the devices of such a pod.",
+    "BadAlignment": "Write some of nvlink, pcie and numa into the alignment, joined by commas.",
+    "NoDomain": "Label the nodes for that tier, or require another tier; "
+    "`lockstep get topology/default -o yaml` shows the tiers.",
+    "UnknownTier": "Require a tier that the Topology has, or add the tier to the Topology; "
+    "`lockstep get topology/default -o yaml` shows the tiers.",
+    "MembersApart": "Delete the pods that stand apart, or drop the required tier.",
+    "MembersMissing": "Create the missing pods: a gang starts whole.",
+    "Gated": "Remove the schedulingGates of the pods; the controller that set them does so itself.",
 }
 """What a reason calls for, where nothing can be tried out."""
 

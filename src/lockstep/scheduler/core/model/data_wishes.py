@@ -1,7 +1,8 @@
 """Where a pod's data lies, as wishes of the pod: nodes that have more of its datasets are better.
 
 Nodes carry the share that they have of each dataset as a label, so a dataset at hand is what any
-preferred label is: one model for placement, what-if and explain. It never leaves a pod waiting.
+preferred label is: one model for placement, what-if and explain. It leaves a pod waiting only where
+no node can have the dataset.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lockstep.api.core import (
     PodSpec,
     PreferredNodeTerm,
 )
-from lockstep.api.dataset_cache import share_label
+from lockstep.api.dataset_cache import NO_CACHE, share_label
 
 LEVELS: Final = (24, 74, 99)
 """Above each of these shares (per cent) a node is better by ``WEIGHT``."""
@@ -43,6 +44,7 @@ def with_data_wishes(pod: Pod) -> PodSpec:
         for level in LEVELS:
             above = NodeSelectorRequirement(key, "Gt", [str(level)])
             preferred.append(PreferredNodeTerm(WEIGHT, NodeSelectorTerm([above])))
+        required = _also(required, NodeSelectorRequirement(key, "NotIn", [NO_CACHE]))
         if meta.labels.get(REQUIRED.format(claim)) == "required":
             required = _also(required, NodeSelectorRequirement(key, "Exists"))
     wishes = msgspec.structs.replace(affinity, preferred=preferred, required=required)

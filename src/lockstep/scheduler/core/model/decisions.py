@@ -91,7 +91,7 @@ class Estimate:
 
 
 def internal_error(doing: str, error: Exception) -> Verdict:
-    """Return what to say of whatever was being done when an exception came up."""
+    """Return what to say of the step in which an exception came up."""
     words = " ".join(f"{type(error).__name__}: {error}".split())[:ERROR_CHARACTERS]
     return Verdict(
         INTERNAL_ERROR,

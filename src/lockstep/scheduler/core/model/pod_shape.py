@@ -1,6 +1,6 @@
 """Pod shapes: what pods have in common as far as placing them goes.
 
-Pods of the same shape are interchangeable, so whatever is computed for one holds for all.
+Pods of the same shape are interchangeable, so a result for one holds for all.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from lockstep.scheduler.core.util.annotation_values import rank, scheduled, seco
 
 _ALIGNING = frozenset((ALIGN_REQUIRED_ANNOTATION, ALIGN_PREFERRED_ANNOTATION))
 DEFAULT_QUEUE = "default"
-"""The queue of whatever names none; it need not exist."""
+"""The queue of workloads that name none; it need not exist."""
 
 PodKey = tuple[str, str]
 """Namespace and name."""
@@ -76,7 +76,7 @@ class Member:
     """Seconds that it is expected to run; None where that is not stated."""
     preempts: bool = True
     aligns: bool = False
-    """Whether it says itself how its devices are to be aligned, whatever its gang says."""
+    """Whether it states its own alignment of devices; that goes before its gang's."""
     tentative: bool = False
     """Whether it was not told yet of the node that we decided on."""
     nominated: str = ""

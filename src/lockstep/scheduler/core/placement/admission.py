@@ -83,7 +83,7 @@ def limited(cluster: Cluster, workload: Workload) -> Account | None:
 
 
 def over_quota(cluster: Cluster, workload: Workload, problem: Problem) -> OverQuota | None:
-    """Return what keeps the workload from being admitted, whatever room there is."""
+    """Return what keeps the workload from being admitted, however much room is free."""
     account = limited(cluster, workload)
     if account is None:
         return None

@@ -220,7 +220,7 @@ class GroupDomains:
     def _wrong(
         self, chosen: Sequence[int], changed: int, quotas: Sequence[Quota], *, exactly: bool
     ) -> int | None:
-        """Return the group with which the choices fail already, whatever comes after it."""
+        """Return the group with which the choices fail already, for all groups after it."""
         for number in range(changed, len(chosen)):
             together = self._together(chosen, number)
             packing = self._packed(together, quotas, exactly=exactly)

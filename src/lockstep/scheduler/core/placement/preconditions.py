@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from lockstep.api import checkpoint
-from lockstep.api.names import HELD_ANNOTATION
+from lockstep.api import checkpoint, queue_access
+from lockstep.api.names import CREATOR_ANNOTATION, HELD_ANNOTATION
 from lockstep.scheduler.core.model.decisions import Verdict
 from lockstep.scheduler.core.model.pod_groups import PodGroup
 from lockstep.scheduler.core.model.workload import DEFAULT_QUEUE, Member, Workload
@@ -28,6 +28,7 @@ def unmet_precondition(cluster: Cluster, workload: Workload) -> Verdict | None:
         return Verdict("BadSelector", workload.unreadable)
     return (
         _no_queue(cluster, workload)
+        or _not_allowed(cluster, workload)
         or _held(workload)
         or _missing(workload)
         or _unknown_tier(cluster, workload)
@@ -51,6 +52,29 @@ def _no_queue(cluster: Cluster, workload: Workload) -> Verdict | None:
         f"queue {workload.queue} does not exist{question}",
         f"a queue of that name (lockstep queue create {workload.queue}), or another queue "
         "in the job",
+    )
+
+
+def _not_allowed(cluster: Cluster, workload: Workload) -> Verdict | None:
+    """Return that a workload waits in a queue that its namespace may not use.
+
+    What the API server admitted by its user counts where that user is on record; groups are known
+    to the API server alone, which has asked for them.
+    """
+    if not cluster.namespaces or workload.bound:
+        return None
+    rule = queue_access.rule_of(workload.queue, cluster.ledger.specs)
+    space = workload.key.namespace
+    if rule is None or rule.lets(space, cluster.namespaces.get(space, {})):
+        return None
+    gang = workload.gang
+    user = gang.metadata.annotations.get(CREATOR_ANNOTATION, "") if gang is not None else ""
+    if user and (rule.allowed.groups or rule.names(user, ())):
+        return None
+    return Verdict(
+        "QueueForbidden",
+        queue_access.refusal(workload.queue, space),
+        queue_access.remedy(workload.queue, rule),
     )
 
 

@@ -20,6 +20,7 @@ from lockstep.scheduler.core.packing.quota_headroom import Headroom
 from lockstep.scheduler.core.placement.preconditions import unmet_precondition
 from lockstep.scheduler.core.quota.inheritance import strategy
 from lockstep.scheduler.core.ranks.rank_bundles import Bundle, BundledRanks, bundle_ranks
+from lockstep.scheduler.core.resources.device_allocation import NOTHING
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.util.array_types import IntArray
 from lockstep.scheduler.core.util.unique import distinct
@@ -152,6 +153,21 @@ def problem_of(cluster: Cluster, workload: Workload) -> Problem:
         cluster.policies.chosen(workload.node_policy, workload.queue),
         builder.ranked(roll) if roll is not None else None,
     )
+
+
+def problem_again(
+    cluster: Cluster, workload: Workload, members: Sequence[Member], *, others: bool = False
+) -> Problem:
+    """Return what a workload asks for once *members* of it wait again; *others* stay as they are
+    where that is said, and are gone otherwise.
+    """
+    again = Workload(workload.key)
+    again.adopt(workload.gang)
+    there = workload.members if others else {}
+    again.members = there | {
+        one.name: replace(one, node="", grant=NOTHING, account=None) for one in members
+    }
+    return problem_of(cluster, again)
 
 
 def strategy_of(cluster: Cluster, workload: Workload) -> Strategy | None:

@@ -63,17 +63,34 @@ class WhatIf(Supposed):
         return quota
 
     def settle(self, placement: Placement, queue: str) -> None:
-        """Suppose that a workload of a queue stands where it was placed."""
+        """Suppose that a workload of a queue stands where it was placed, and is spoken for there.
+
+        No rollback takes it back.
+        """
         counted = admission.counted(self._cluster, placement)
         self._promised[placement.workload] = queue, counted
-        for one in placement.assignments:
-            spot, shape = one.spot, one.member.shape
-            row = self.table.rows[spot.node]
-            self.table.charge(row, shape.columns, shape.amounts)
-            if spot.grant:
-                there = replace(one.member, node=spot.node, grant=spot.grant)
-                self._come.setdefault(spot.node, []).append(there)
-                self._hold_devices(spot.node)
+        self._fill(_standing(placement), 1)
+
+    def stand(self, workload: Workload, placement: Placement) -> None:
+        """Suppose that a workload stands where it was placed like those that really stand."""
+        members = _standing(placement)
+        for one in members:
+            one.charged = self._ledger.charged(one.shape, self._cluster.card(one.node))
+        self.apply(partial(self._fill, members), 1)
+        self.enter(members, workload.queue, self._cluster.priorities.of(workload))
+
+    def _fill(self, members: Iterable[Member], times: int) -> None:
+        """Let pods that came stand on their nodes, or (with a negative *times*) no more."""
+        for one in members:
+            shape = one.shape
+            self.table.charge(self.table.rows[one.node], shape.columns, shape.amounts, times)
+            if one.grant:
+                there = self._come.setdefault(one.node, [])
+                if times > 0:
+                    there.append(one)
+                else:
+                    there.remove(one)
+                self._hold_devices(one.node)
 
     def _charge(self, members: Iterable[Member], times: int) -> None:
         table, rows, with_devices = self.table, set[int](), set[str]()
@@ -98,3 +115,10 @@ class WhatIf(Supposed):
         there = (m for m in self._cluster.on_node(node) if m.key not in self.gone)
         come = self._come.get(node, ())
         self.table.hold_devices(self.table.rows[node], held_by((*there, *come)))
+
+
+def _standing(placement: Placement) -> tuple[Member, ...]:
+    return tuple(
+        replace(one.member, node=one.spot.node, grant=one.spot.grant, account=None)
+        for one in placement.assignments
+    )

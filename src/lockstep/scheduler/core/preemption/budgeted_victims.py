@@ -3,7 +3,7 @@ of spending them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,6 +27,9 @@ class Victim:
     members: tuple[Member, ...]
     cost: tuple[object, ...]
     whole: bool
+    lost: float = 0.0
+    """GPU-seconds of work that end with it."""
+    priority: int = 0
     violates: tuple[Budget, ...] = ()
     """The PodDisruptionBudgets that do not allow it."""
 
@@ -41,9 +44,13 @@ class Victim:
         return sum(member.shape.gpus or 1 for member in self.members)
 
 
-def in_order(budgets: Budgets, chunks: Sequence[Victim]) -> list[Victim]:
-    """Put those last that a budget does not allow to go with those before."""
-    within, beyond = _spent(Allowance(budgets), chunks)
+def in_order(
+    budgets: Budgets, chunks: Sequence[Victim], gone: Iterable[Member] = ()
+) -> list[Victim]:
+    """Put those last that a budget does not allow to go with those before and those *gone*."""
+    if not budgets:
+        return list(chunks)
+    within, beyond = _spent(Allowance(budgets, gone), chunks)
     return within + beyond
 
 
@@ -77,8 +84,12 @@ def _rank(
     return key not in there, dear[key], key
 
 
-def clean_sets(budgets: Budgets, chunks: Sequence[Victim]) -> Iterator[list[Victim]]:
-    """Yield sets of chunks that violate no budget, each in the order given; none twice."""
+def clean_sets(
+    budgets: Budgets, chunks: Sequence[Victim], gone: Collection[Member] = ()
+) -> Iterator[list[Victim]]:
+    """Yield sets of chunks that violate no budget beside those *gone*, each in the order given;
+    none twice.
+    """
     members = dict[WorkloadKey, list[Member]]()
     for chunk in chunks:
         members.setdefault(chunk.key, []).extend(chunk.members)
@@ -86,7 +97,7 @@ def clean_sets(budgets: Budgets, chunks: Sequence[Victim]) -> Iterator[list[Vict
     for rank in spending_orders(budgets, members):
         # Of one gang the members that it can do without go first, as they stand in *chunks*.
         ranked = sorted(enumerate(chunks), key=lambda one: (rank(one[1].key), one[0]))
-        within, _ = _spent(Allowance(budgets), [chunk for _, chunk in ranked])
+        within, _ = _spent(Allowance(budgets, gone), [chunk for _, chunk in ranked])
         chosen = {id(chunk) for chunk in within}
         numbers = tuple(n for n, chunk in enumerate(chunks) if id(chunk) in chosen)
         if numbers not in seen:

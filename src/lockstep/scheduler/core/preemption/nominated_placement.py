@@ -1,4 +1,4 @@
-"""Standing where it was planned, whichever victim leaves first and whatever is placed meanwhile.
+"""Standing where it was planned, in any order of victims and of pods placed meanwhile.
 
 A place chosen anew when the first victims have gone would depend on which of them is quickest.
 """

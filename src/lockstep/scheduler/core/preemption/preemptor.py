@@ -214,7 +214,7 @@ class Preemptor:
             self.nominations.add(found)
 
     def _taken_over(self, found: Nomination, workload: Workload, problem: Problem) -> bool:
-        """Return whether a place is another's by now: it cannot be both's, whatever still leaves.
+        """Return whether a place is another's by now: it cannot be both's, also when victims leave.
 
         Where victims have not been told yet that cannot be seen, and the workload is let go as
         well: it plans anew behind the other, counting on those that do leave."""

@@ -105,7 +105,7 @@ def _most(problem: Problem, costs: IntArray) -> int:
 
 
 def _divides(cluster: Cluster, problem: Problem, limits: list[Headroom], own: IntArray) -> bool:
-    """Return whether the members can be divided between kinds of cards, whatever is free there.
+    """Return whether the members can be divided between kinds of cards, free or in use.
 
     The limits are by kind of card; *own* is the kind by row of the nodes.
     """

@@ -88,6 +88,14 @@ class Account:
     """How many of them there are of each priority."""
     average: dict[str, float] = field(default_factory=dict)
     """Decayed use, where past use counts."""
+    lag: float = 0.0
+    """How far it is ahead of its fair share, as part of the cluster for each weight, in seconds."""
+    pace: float | None = None
+    """How fast that grows; None while nothing waits in it, or in no sibling."""
+    job: float = 0.0
+    """What part of the cluster one of its workloads has."""
+    carried: float = 0.0
+    """What of the lag counts beside present use: part of the cluster for each weight."""
     lasting: Amounts = field(default_factory=dict)
     """What was used when the last round was over, and so until something happened."""
 
@@ -136,6 +144,7 @@ class Account:
         """Take over what the account that stood for the queue until now knows of its past."""
         if old is not None:
             self.average, self.lasting = old.average, old.lasting
+            self.lag, self.job, self.carried = old.lag, old.job, old.carried
 
     @property
     def preempts(self) -> bool:

@@ -14,6 +14,16 @@ NOTHING_DUE = float("inf")
 NOTHING_MORE: Mapping[str, int] = {}
 
 
+def fair_turn(account: Account, capacity: Mapping[str, int]) -> DominantShare:
+    """Return where a queue stands among its siblings with what it carries over from before."""
+    beyond, part, whole = dominant_share(account, capacity)
+    if not beyond:
+        return beyond, part, whole
+    if account.weight:
+        return beyond, part + account.carried, whole
+    return beyond, part, whole + account.carried
+
+
 def dominant_share(
     account: Account, capacity: Mapping[str, int], more: Mapping[str, int] = NOTHING_MORE
 ) -> DominantShare:
@@ -46,3 +56,15 @@ def dominant_share(
     if not account.weight:
         return 1, NOTHING_DUE, excess
     return 1, excess / account.weight, whole / account.weight
+
+
+def beyond(account: Account, capacity: Mapping[str, int]) -> float:
+    """Return what part of the cluster an account has beyond what it is guaranteed, of the resource
+    of which it has the largest; less than 0 where it has less than that of each.
+    """
+    parts = (
+        (used - account.guaranteed.get(name, 0)) / capacity[name]
+        for name, used in account.used.items()
+        if capacity.get(name)
+    )
+    return max(parts, default=0.0)

@@ -1,7 +1,7 @@
 """What the guaranteed amounts of a queue hold, of all that is used or asked for.
 
 A guarantee on one model of GPUs is one on GPUs too: what it holds needs no other. So of all GPUs a
-queue holds as many as are guaranteed of whatever model, or as its guarantees on models hold, where
+queue holds as many as are guaranteed of any model, or as its guarantees on models hold, where
 that is more.
 """
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lockstep.api.names import GPU, PODS
+from lockstep.api.names import GPU, PODS, TEAM_LABEL
 from lockstep.api.queue import Queue
 from lockstep.scheduler.core.model.pod_shape import PodShape
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
 from lockstep.scheduler.core.quota.account import ITSELF, Account, Amounts, CardKind, OverQuota
+from lockstep.scheduler.core.quota.fair_memory import FairMemory
 from lockstep.scheduler.core.quota.guarantee import MODEL_PREFIX, bears_on, holds
 from lockstep.scheduler.core.quota.usage_history import later, recalled
 from lockstep.scheduler.core.resources.columns import is_port
@@ -47,6 +48,7 @@ class Ledger:
         """Moves whenever the accounts have been built anew."""
         self.aged: float | None = None
         """The time for which the averages of past use hold."""
+        self.fair = FairMemory()
         self._recalled: set[str] = set()
         """Queues whose past use is not to be read from what they show any more."""
         self.keeps = False
@@ -60,7 +62,12 @@ class Ledger:
             ValueError: when an amount is not a quantity.
         """
         old = self.specs.get(queue.metadata.name)
-        if old is not None and old.spec == queue.spec:
+        team = queue.metadata.labels.get(TEAM_LABEL)
+        if (
+            old is not None
+            and old.spec == queue.spec
+            and old.metadata.labels.get(TEAM_LABEL) == team
+        ):
             self.specs[queue.metadata.name] = queue
             return False
         Account.of(queue.metadata.name, queue.spec)
@@ -93,6 +100,7 @@ class Ledger:
         for member in members:
             member.account = None
             count(member)
+        self.fair.rebuilt(self.accounts.values())
         self.stale = False
 
     def _build(self) -> None:
@@ -147,6 +155,8 @@ class Ledger:
         """Let time pass where past use counts: the average moves towards what was used in it."""
         passed = now - self.aged if self.aged is not None else 0.0
         self.aged = now
+        if passed > 0:
+            self.fair.age(passed)
         for name, account in self.accounts.items():
             if account.half_life is None:
                 continue
@@ -156,10 +166,14 @@ class Ledger:
             elif passed > 0:
                 account.average = later(account, passed)
 
-    def rest(self) -> None:
-        """Take note of what is used until anything happens: past use is counted by that."""
+    def rest(self, contending: Iterable[str], capacity: Mapping[str, int]) -> None:
+        """Take note of what is used until anything happens: past use is counted by that.
+
+        *contending* are the queues in which something waits meanwhile.
+        """
         for account in self.accounts.values():
             account.rest()
+        self.fair.rest(map(self.account, contending), capacity)
 
     # Pods.
 
@@ -220,6 +234,7 @@ class Ledger:
         key = member.owner
         account.priorities[key] = priority
         account.standing[priority] += 1
+        self.fair.there += 1
 
     def leave(self, member: Member) -> None:
         """Count a pod no more."""
@@ -233,6 +248,8 @@ class Ledger:
         if not there:
             del account.holding[key]
             account.standing[account.priorities.pop(key)] -= 1
+            self.fair.there -= 1
+            self.fair.end()
         self.add(account, member.charged, -1)
         member.account = None
 

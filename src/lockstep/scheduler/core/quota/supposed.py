@@ -6,6 +6,7 @@ in place and is as before after ``rollback``; the tables of nodes are copied (``
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -52,6 +53,41 @@ class Supposed:
         ledger = self._ledger
         there = [(ledger.counted_in(m), m.charged) for m in members if m.account is not None]
         self.apply(partial(self._count, there), -1)
+
+    def leave(self, members: Iterable[Member]) -> None:
+        """Suppose that pods stand in no queue: that queues neither count nor name them."""
+        for member in [one for one in members if one.account is not None]:
+            account, key = self._ledger.counted_in(member), member.owner
+            self._own(account, key)
+            there = account.holding[key]
+            del there[member.key]
+            if not there:
+                del account.holding[key]
+                account.standing[account.priorities.pop(key)] -= 1
+            self.uncount((member,))
+            self._set(member, "account", None)
+
+    def enter(self, members: Iterable[Member], queue: str, priority: int) -> None:
+        """Suppose that pods of a workload of some priority stand in a queue."""
+        account = self._ledger.account(queue)
+        for member in members:
+            self._own(account, member.owner)
+            there = account.holding.setdefault(member.owner, {})
+            if not there:
+                account.priorities[member.owner] = priority
+                account.standing[priority] += 1
+            there[member.key] = member
+            member.account = account.name
+            self.apply(partial(self._count, [(account, member.charged)]), 1)
+
+    def _own(self, account: Account, key: WorkloadKey) -> None:
+        """Let what an account knows of a workload be changed without a trace."""
+        holding = dict(account.holding)
+        if key in holding:
+            holding[key] = dict(holding[key])
+        self._set(account, "holding", holding)
+        self._set(account, "priorities", dict(account.priorities))
+        self._set(account, "standing", Counter(account.standing))
 
     def give_back(self, given: Mapping[str, Amounts]) -> None:
         """Suppose that in accounts, by name, as much is counted less."""

@@ -308,6 +308,7 @@ class ReservationBook:
         self._quota.follow(now)
         for held in [one for one in there if one.workload == workload.key and self._stands(one)]:
             self._strike(held)  # it uses what was held for it, so no other gang gets more
+            self._cluster.freed += len(there) >= FOLLOWING  # but one more may reserve quota
         ignored = [one for one in there if all(one is not other for other in heeded.quota)]
         for held in (one for one in ignored if not ends_by_then(workload, one, now)):
             if held is self._book.room and held.workload != workload.key:

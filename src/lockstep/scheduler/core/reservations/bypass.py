@@ -10,8 +10,11 @@ import numpy as np
 
 from lockstep.scheduler.core.model.reservation import Reservation, turn_of
 from lockstep.scheduler.core.model.workload import Workload
+from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption.reclaim_claims import claims_from
+from lockstep.scheduler.core.quota.account import Amounts
+from lockstep.scheduler.core.quota.dominant_share import fair_turn
 from lockstep.scheduler.core.quota.ledger import Ledger
 from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.reservations.quota_holds import QuotaHolds
@@ -119,17 +122,36 @@ class Bypass:
         return [held for held in left if not self._before(workload, priority, held)]
 
     def _before(self, workload: Workload, priority: int, held: Reservation) -> bool:
-        """Return whether a workload's turn comes before that of the one waited for, whatever is
-        kept.
+        """Return whether a workload's turn comes before that of the one waited for.
 
         Of its own queue that may also be an older one, which has lost its place and waits again. Of
         another queue it may be one that claims what is guaranteed there from a borrower.
         """
         if workload.queue != held.queue:
-            return priority > held.priority or self._claims(workload, held)
+            if priority > held.priority or self._claims(workload, held):
+                return True
+            return priority == held.priority and self._behind(workload, held)
         if priority != held.priority:
             return priority > held.priority
         return turn_of(workload) < held.turn
+
+    def _behind(self, workload: Workload, held: Reservation) -> bool:
+        """Return whether a workload's queue has less of its share than that of the one waited for,
+        and the workload asks for no less: it then goes in its place.
+
+        Else the share would be what it was when the reservation was made, and not what it is. What
+        asks for less could go on taking what a large gang waits for.
+        """
+        ledger, capacity = self._cluster.ledger, self._cluster.capacity()
+        own, their = ledger.account(workload.queue), ledger.account(held.queue)
+        mine, theirs = own.apart(their) or (own.chain[-1], their.chain[-1])
+        if not held.wanted or mine is theirs:
+            return False
+        if fair_turn(mine, capacity) >= fair_turn(theirs, capacity):
+            return False
+        problem = self._problem_of(workload)
+        asked = admission.asked(self._cluster, problem) if problem is not None else {}
+        return _part(asked, capacity) >= _part(held.asked, capacity)
 
     def _claims(self, workload: Workload, held: Reservation) -> bool:
         """Return whether a workload claims where the one waited for would borrow."""
@@ -150,3 +172,8 @@ def ends_by_then(workload: Workload, held: Reservation, now: float) -> bool:
     """Return whether a workload will have ended by the time that was told, if it starts now."""
     runtime = workload.runtime
     return runtime is not None and (workload.since or now) + runtime + LATER <= held.at
+
+
+def _part(asked: Amounts, capacity: Amounts) -> float:
+    """Return the largest part of the cluster that is asked for of any resource."""
+    return max((n / capacity[name] for name, n in asked.items() if capacity.get(name)), default=0.0)

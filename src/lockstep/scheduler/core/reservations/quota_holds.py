@@ -97,7 +97,7 @@ class QuotaHolds:
         """Return whether a queue is not ahead of those that share a limit with it, once the
         workloads of those have started that have reservations.
 
-        Else queues would get reservations by turns, whatever the weights are.
+        Else queues would get reservations by turns, and weights would not count.
         """
         cluster, own = self._cluster, self._cluster.ledger.account(queue)
         capacity = cluster.capacity()

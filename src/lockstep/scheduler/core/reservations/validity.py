@@ -2,7 +2,8 @@
 earlier leader has reserved.
 
 A reservation is on record in the gang's status. Made anew it could only be for later: pods bound
-just now do not yet say since when they run, and whatever has passed since then is in its way.
+just now do not yet say since when they run, and each workload that has passed since then is in its
+way.
 """
 
 from __future__ import annotations
@@ -57,9 +58,7 @@ def can_be_kept(
 
 
 def quota_comes_about(cluster: Cluster, held: Reservation) -> bool:
-    """Return whether a workload's queue may use what is promised in time, whatever room there
-    is.
-    """
+    """Return whether a workload's queue may use what is promised in time; room does not count."""
     there = [one for one in cluster.reservations if one.at <= held.at < one.until]
     for account in cluster.ledger.account(held.queue).chain:
         for name, given in held.given.get(account.name, {}).items():

@@ -197,7 +197,6 @@ class Columns:
         return found
 
 
-PODS_COLUMN = 0
 CPU_COLUMN = 1
 MEMORY_COLUMN = 2
 GPU_COLUMN = 3

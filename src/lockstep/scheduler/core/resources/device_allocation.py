@@ -50,7 +50,7 @@ class Spot:
 
 
 def granted(annotations: Mapping[str, str]) -> Grant:
-    """Return what a pod's annotations say that it holds; whatever is no index is left out."""
+    """Return what a pod's annotations say that it holds; words that are no index are left out."""
     gpus = annotations.get(GPUS_ANNOTATION, "")
     nics = annotations.get(NICS_ANNOTATION, "")
     numa = annotations.get(NUMA_ANNOTATION, "")

@@ -1,6 +1,6 @@
 """Single devices as columns of the node table: what nodes offer of each, what is taken of it.
 
-Whatever works on copies of the columns (placing, preempting, explaining, what-if) thereby sees
+All work on copies of the columns (placing, preempting, explaining, what-if) thereby sees
 devices too, and how they are connected: that is a column with the number of the node's layout.
 """
 

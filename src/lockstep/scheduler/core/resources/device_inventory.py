@@ -112,7 +112,8 @@ def layout_of(
     """Return a node's devices from its annotations.
 
     GPUs of which they say nothing are *count* equal ones, and NICs are *nic_count* equal ones.
-    Those that are *fenced* (``gpu/0,nic/1``) may not be used, whatever the node says of them.
+    Those that are *fenced* (``gpu/0,nic/1``) may not be used, also where the node calls them
+    healthy.
     """
     flaws = []
     devices: list[Device] = []

@@ -1,7 +1,8 @@
 """Shares of GPUs: what a pod takes of single cards, and how many such pods fit.
 
-Each card of a node is three columns of the node table, so whatever looks at free room (placing,
-explaining, what-if) sees the cards too. The columns are there once the first share is asked for.
+Each card of a node is three columns of the node table, so all code that looks at free room
+(placing, explaining, what-if) sees the cards too. The columns are there once the first share is
+asked for.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class PerGpu:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A request for whole cards of one node, whatever their model."""
+    """A request for whole cards of one node, of any model."""
 
     cards: int
     cpu: int

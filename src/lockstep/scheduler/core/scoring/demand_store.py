@@ -173,7 +173,7 @@ def _understood(shown: Usual) -> tuple[list[_Count], list[str]]:
         try:
             pods = parse(str(one.pods))
             if not 0 < pods <= MOST:
-                raise ValueError(f"pods is {one.pods}, which nobody has written here")
+                raise ValueError(f"pods is {one.pods}, which Lockstep never writes")
             found.append(_Count(_ask(one), moment, float(pods)))
         except ValueError as error:
             flaws.append(f"status.usual.asked[{number}] cannot be read: {error}")

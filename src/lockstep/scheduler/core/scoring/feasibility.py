@@ -1,6 +1,6 @@
 """The feasibility model: how many pods of a shape fit each node, as one vector.
 
-Whatever places, explains or asks what-if goes through ``members_fit`` and ``filters``; there is no
+Placing, explaining and what-if all go through ``members_fit`` and ``filters``; there is no
 second opinion on whether something fits.
 """
 
@@ -60,7 +60,7 @@ def members_fit(free: IntArray, shape: PodShape) -> IntArray:
 
 
 def eligible(table: NodeTable, shape: PodShape) -> BoolArray:
-    """Return the rows that a shape may stand on, whatever is free there."""
+    """Return the rows that a shape may stand on, full or not."""
     passes = table.live.copy()
     for one in filters(table, shape):
         passes &= one.passes

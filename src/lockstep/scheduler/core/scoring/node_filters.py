@@ -1,4 +1,4 @@
-"""What nodes must be for a shape to stand on them, whatever is free there."""
+"""What nodes must be for a shape to stand on them, full or not."""
 
 from __future__ import annotations
 

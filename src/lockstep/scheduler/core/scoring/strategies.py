@@ -1,7 +1,8 @@
 """How much nodes are liked: what a strategy thinks of each, and which of their cards it takes.
 
-A strategy rates nodes for pods of one shape, the higher the better. Whatever chooses among nodes
-goes by these ratings (``ShapeFit.liking``); no strategy has a way of its own into the packing.
+A strategy rates nodes for pods of one shape, the higher the better. All code that chooses among
+nodes goes by these ratings (``ShapeFit.liking``); no strategy has a way of its own into the
+packing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GROWTH = 1.25
 SHAPES = 4096
 """Shapes of which it is remembered what they ask; beyond it the memo starts afresh."""
 BOUND = 4000.0
-"""What no rating exceeds either way: less than half a step of preference, whatever is rated."""
+"""The bound of every rating either way: less than half a step of preference."""
 
 
 class Preference(Protocol):

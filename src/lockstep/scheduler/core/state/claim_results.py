@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-from lockstep.api.claims import AllocatedDevice, ClaimSpec, ResourceClaim
+from lockstep.api.claims import (
+    AllocatedDevice,
+    AllocatedDevices,
+    Allocation,
+    ClaimSpec,
+    ResourceClaim,
+)
 from lockstep.api.quantity import to_int
 from lockstep.scheduler.core.resources.claim_allocation import Pick, options
+from lockstep.scheduler.core.state.claim_wishes import on_node
 
 
 def result(claim: ResourceClaim, pick: Pick) -> AllocatedDevice:
@@ -51,3 +59,22 @@ def shown(spec: ClaimSpec) -> str:
         ]
         parts.append(" or ".join(names))
     return " + ".join(parts)
+
+
+def allocation(
+    claim: ResourceClaim,
+    picks: Sequence[Pick],
+    node: str,
+    class_config: Callable[[str], Iterable[dict[str, object]]],
+) -> Allocation:
+    """Return what is written of a claim that gets *picks* on a node."""
+    configs = [
+        {"source": "FromClass", "requests": [pick.request], **config}
+        for pick in picks
+        for config in class_config(pick.ask.device_class_name)
+    ]
+    configs += [{"source": "FromClaim", **one} for one in claim.spec.devices.config]
+    results = [result(claim, pick) for pick in picks]
+    return Allocation(
+        devices=AllocatedDevices(results=results, config=configs), node_selector=on_node(node)
+    )

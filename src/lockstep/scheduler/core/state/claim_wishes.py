@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -77,5 +77,23 @@ def _both(one: NodeSelector | None, other: NodeSelector) -> NodeSelector:
             )
             for a in one.node_selector_terms
             for b in other.node_selector_terms
+        ]
+    )
+
+
+def all_of(selectors: Iterable[NodeSelector | None]) -> NodeSelector | None:
+    """Return the selector of nodes that all of *selectors* take; None where there is none.
+
+    The terms of several become one, of which each part must hold.
+    """
+    terms = [term for one in selectors if one is not None for term in one.node_selector_terms]
+    if not terms:
+        return None
+    return NodeSelector(
+        [
+            NodeSelectorTerm(
+                match_expressions=[x for term in terms for x in term.match_expressions],
+                match_fields=[x for term in terms for x in term.match_fields],
+            )
         ]
     )

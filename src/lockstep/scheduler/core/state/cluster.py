@@ -7,7 +7,7 @@ of events the state is the one that the present objects alone would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Defragmentation, Gang, GangSpec
@@ -59,6 +59,8 @@ class Cluster:
         self.pods: dict[PodKey, Member] = {}
         self.workloads: dict[WorkloadKey, Workload] = {}
         self.priorities = Priorities()
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        """Labels of the namespaces; empty where they are not known, as in a simulation."""
         self.timed = False
         """Whether anything ever said how long it runs."""
         self.reservations = Reservations()

@@ -1,7 +1,7 @@
 """What drivers publish, what pods claim of it, and which got what.
 
 A claim on our own driver's cards is an ask for whole GPUs: it counts in the columns, quotas and
-masks that annotations count in, so that a card granted by one is taken for the other. Whatever
+masks that annotations count in, so that a card granted by one is taken for the other. All that
 else a claim wants of a node's devices is a column of its own: how many pods with such claims the
 node can still take.
 """
@@ -18,15 +18,12 @@ import msgspec
 
 from lockstep.api.claims import (
     DRIVER,
-    AllocatedDevices,
-    Allocation,
     ClaimSpec,
     DeviceClass,
     ResourceClaim,
 )
 from lockstep.api.core import (
     NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodSpec,
     SchedulingGate,
@@ -36,14 +33,13 @@ from lockstep.api.names import GPU
 from lockstep.scheduler.core.model.workload import PodKey
 from lockstep.scheduler.core.resources.claim_allocation import (
     ClaimError,
-    Pick,
     Stock,
     allocate,
     expressions,
     options,
 )
-from lockstep.scheduler.core.state.claim_results import result, shown
-from lockstep.scheduler.core.state.claim_wishes import on_node, with_amounts
+from lockstep.scheduler.core.state.claim_results import allocation, shown
+from lockstep.scheduler.core.state.claim_wishes import all_of, with_amounts
 from lockstep.scheduler.core.state.device_use import (
     DeviceUse,
     Written,
@@ -245,22 +241,8 @@ class DeviceClaims:
 
     def _home(self, pod: Pod, claims: Sequence[ResourceClaim]) -> NodeSelector | None:
         """Return where the devices are that a pod's claims have already."""
-        terms: list[NodeSelectorTerm] = []
-        for claim in claims:
-            allocation = claim.status.allocation
-            if self._has(pod, claim) and allocation and allocation.node_selector:
-                terms += allocation.node_selector.node_selector_terms
-        if not terms:
-            return None
-        # Each of them must hold: the terms of several claims become one.
-        return NodeSelector(
-            [
-                NodeSelectorTerm(
-                    match_expressions=[x for term in terms for x in term.match_expressions],
-                    match_fields=[x for term in terms for x in term.match_fields],
-                )
-            ]
-        )
+        held = (one.status.allocation for one in claims if self._has(pod, one))
+        return all_of(one.node_selector for one in held if one is not None)
 
     def cards(self, pod: Pod) -> int:
         """Return the mask of our cards that a pod holds by its claims."""
@@ -376,26 +358,12 @@ class DeviceClaims:
         written = [Written(one, None) for one in claims if self._has(pod, one)]
         for number, claim in enumerate(fresh):
             mine = [pick for pick in picks if pick.claim == number]
-            written.append(Written(claim, self._allocation(claim, mine, node, stock)))
+            written.append(Written(claim, allocation(claim, mine, node, self._class_config)))
         mask = 0
         for pick in picks:
             if not pick.ask.admin_access:
                 mask |= card_of(pick.device)
         return written, mask
-
-    def _allocation(
-        self, claim: ResourceClaim, picks: Sequence[Pick], node: str, stock: Stock
-    ) -> Allocation:
-        configs = [
-            {"source": "FromClass", "requests": [pick.request], **config}
-            for pick in picks
-            for config in self._class_config(pick.ask.device_class_name)
-        ]
-        configs += [{"source": "FromClaim", **one} for one in claim.spec.devices.config]
-        results = [result(claim, pick) for pick in picks]
-        return Allocation(
-            devices=AllocatedDevices(results=results, config=configs), node_selector=on_node(node)
-        )
 
     def _class_config(self, name: str) -> Iterable[dict[str, object]]:
         known = self._configs.get(name)

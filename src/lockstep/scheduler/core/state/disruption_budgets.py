@@ -97,9 +97,10 @@ class Budgets:
 class Allowance:
     """What is left of the budgets while victims are chosen one after the other."""
 
-    def __init__(self, budgets: Budgets) -> None:
+    def __init__(self, budgets: Budgets, gone: Iterable[Member] = ()) -> None:
+        """*gone* are pods that are supposed to have gone already."""
         self._budgets = budgets
-        self._spent: Counter[Budget] = Counter()
+        self._spent: Counter[Budget] = budgets.asked(gone)
         self._allowed: dict[Budget, int] = {}
 
     def spend(self, members: Iterable[Member]) -> tuple[Budget, ...]:

@@ -30,6 +30,6 @@ def format_indices(mask: int) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_indices(text: str) -> int:
-    """Return the mask of an annotation such as ``0,1,2``; whatever is no index is left out."""
+    """Return the mask of an annotation such as ``0,1,2``; words that are no index are left out."""
     found = (part.strip() for part in text.split(","))
     return mask_of(int(p) for p in found if p.isascii() and p.isdigit() and int(p) < MAX_DEVICES)

@@ -1,0 +1,84 @@
+"""UsageQuery: a question to the recorder about what a namespace has used and what that cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.price_list import Price, PriceListSpec
+from lockstep.api.resource import Resource
+from lockstep.api.timestamp import Time
+from lockstep.api.wire import Wire
+
+Group = Literal["job", "pod", "user", "queue", "namespace", "purpose", "month"]
+
+
+class UsageQuerySpec(Wire, frozen=True):
+    """The period, and what usage is summed up by."""
+
+    by: Annotated[
+        list[Group], Meta(min_length=1, max_length=7, description="What usage is summed up by.")
+    ]
+    start: Annotated[Time | None, Meta(description="From when on; from the first record on.")] = (
+        None
+    )
+    end: Annotated[Time | None, Meta(description="Until when; until now when left out.")] = None
+    prices: Annotated[
+        list[PriceListSpec],
+        Meta(max_length=20, description="Prices to count with, in place of the PriceLists."),
+    ] = []
+    shape: Annotated[
+        Literal["Lines", "Allocation", "Records"],
+        Meta(
+            description="Lines, the JSON that OpenCost answers at /allocation, or what is on "
+            "record; that in the namespace lockstep-system alone."
+        ),
+    ] = "Lines"
+
+
+class UsageLine(Wire, frozen=True):
+    """What one group used: GPU hours by whole cards, and their cost."""
+
+    key: list[str] = []
+    gpu_hours: float = 0.0
+    cost: float = 0.0
+    unpriced_gpu_hours: float = 0.0
+    starting_gpu_hours: float = 0.0
+
+
+class UsageQueryStatus(Wire, frozen=True):
+    """The recorder's answer."""
+
+    state: Literal["", "Answered", "Refused"] = ""
+    message: Annotated[str, Meta(description="Why the recorder refused.")] = ""
+    currency: str = ""
+    columns: Annotated[list[str], Meta(description="What the values of a key are.")] = []
+    lines: list[UsageLine] = []
+    free: Annotated[
+        UsageLine | None,
+        Meta(description="GPU time that no pod held; told in the namespace lockstep-system alone."),
+    ] = None
+    stray_gpu_hours: float = 0.0
+    prices: Annotated[list[Price], Meta(description="Prices that hold for what was used.")] = []
+    warnings: Annotated[list[str], Meta(description="Budgets that are nearly spent.")] = []
+    allocation: Annotated[str, Meta(description="The answer in OpenCost's shape, as JSON.")] = ""
+    records: Annotated[str, Meta(description="Nodes and claims: JSON, zlib, base64.")] = ""
+
+
+class UsageQuery(Wire, frozen=True):
+    """A question about the use of GPUs in its namespace; the recorder answers and deletes it.
+
+    In the namespace lockstep-system it asks about all namespaces.
+    """
+
+    metadata: ObjectMeta
+    spec: UsageQuerySpec
+    status: UsageQueryStatus = UsageQueryStatus()
+    api_version: str = API_VERSION
+    kind: str = "UsageQuery"
+
+
+USAGE_QUERIES = Resource(GROUP, VERSION, "usagequeries", "UsageQuery", True, UsageQuery)

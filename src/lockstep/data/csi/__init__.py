@@ -1,0 +1,1 @@
+"""The CSI driver of a node: datasets as volumes of pods."""

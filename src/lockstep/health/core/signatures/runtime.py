@@ -1,0 +1,394 @@
+"""What programs, their runtimes and their containers say of faults, a row each."""
+
+# A row is one line, to be searched for.
+# ruff: noqa: E501, S108
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from lockstep.api.diagnosis import Act, Class
+from lockstep.health.core.signature import Signature
+
+_PYTHON: Final = "https://docs.python.org/3/library/exceptions.html"
+_TORCH: Final = "https://github.com/pytorch/pytorch/issues"
+_KUBERNETES: Final = "https://kubernetes.io/docs/tasks/debug/"
+_LINUX: Final = "https://man7.org/linux/man-pages/man3/errno.3.html"
+_HUB: Final = "https://huggingface.co/docs/huggingface_hub/package_reference/utilities"
+
+Kind = Literal["", "weak", "cascade", "static"]
+Row = tuple[str, Class, Act, float, str, str, str, Kind]
+
+_MISSING: Final[tuple[Row, ...]] = (
+    (
+        r"No module named '?([\w.]+)'?",
+        "user",
+        "stop_and_tell_user",
+        0.93,
+        "the image lacks the Python module {}: add it to the image, or install it in the command",
+        "ModuleNotFoundError: No module named 'transformers'",
+        _PYTHON,
+        "static",
+    ),
+    (
+        r"can't open file '?([^':]+)'?",
+        "user",
+        "stop_and_tell_user",
+        0.95,
+        "the script {} is not in the container: check the path, the working directory and the mounts",
+        "python: can't open file '/app/train.py': [Errno 2] No such file or directory",
+        _PYTHON,
+        "static",
+    ),
+    (
+        r"(\S+): (?:command )?not found\b|(?:未找到命令|找不到命令)",
+        "user",
+        "stop_and_tell_user",
+        0.93,
+        "the command was not found: install it in the image, or give its whole path",
+        "bash: line 1: torchrun: command not found",
+        _LINUX,
+        "static",
+    ),
+    (
+        r'exec: "([^"]+)": .*(?:not found|no such file|permission denied)|executable file not found in \$PATH',
+        "user",
+        "stop_and_tell_user",
+        0.93,
+        "the container's command cannot be run: install it in the image, or correct the command",
+        'exec: "torchrun": executable file not found in $PATH: unknown',
+        _KUBERNETES,
+        "static",
+    ),
+    (
+        r"[Ee]xec format error",
+        "user",
+        "stop_and_tell_user",
+        0.9,
+        "the program is built for another processor: build the image for this one",
+        "exec /usr/bin/python: exec format error",
+        _LINUX,
+        "static",
+    ),
+    (
+        r"InvalidImageName|ErrImageNeverPull|manifest unknown|manifest for \S+ not found|pull access denied|repository does not exist|unauthorized: (?:authentication|access)|denied: requested access|reading manifest|no basic auth credentials|failed to resolve reference .*not found|error pulling image configuration",
+        "user",
+        "stop_and_tell_user",
+        0.88,
+        "the image cannot be pulled: check its name, its tag and the pull secret",
+        "Failed to pull image: manifest unknown",
+        _KUBERNETES,
+        "static",
+    ),
+    (
+        r"toomanyrequests|registry.*(?:i/o timeout|TLS handshake timeout|timeout awaiting|503)|Failed to pull image.*(?:timeout|EOF|503|connection)",
+        "network",
+        "restart_in_place",
+        0.7,
+        "the registry of images does not answer",
+        "toomanyrequests: You have reached your pull rate limit.",
+        _KUBERNETES,
+        "",
+    ),
+    (
+        r"ImagePullBackOff|ErrImagePull|CreateContainerConfigError",
+        "user",
+        "stop_and_tell_user",
+        0.75,
+        "the image or the pod's configuration cannot be used: check the names of the image, config maps and secrets",
+        "Back-off pulling image: ImagePullBackOff",
+        _KUBERNETES,
+        "",
+    ),
+    (
+        r"(?:lib\S+\.so\S*): cannot open shared object file|OSError: lib\S+\.so",
+        "user",
+        "stop_and_tell_user",
+        0.85,
+        "the image lacks a shared library: install it in the image",
+        "ImportError: libcudnn.so.8: cannot open shared object file: No such file or directory",
+        _LINUX,
+        "",
+    ),
+    (
+        r"SyntaxError|IndentationError|TabError",
+        "user",
+        "stop_and_tell_user",
+        0.95,
+        "the program is no valid Python",
+        "SyntaxError: invalid syntax",
+        _PYTHON,
+        "static",
+    ),
+    (
+        r"RepositoryNotFound|GatedRepo|gated repo|is not a valid model identifier|401 Client Error|403 Client Error|EntryNotFoundError|is not a local folder|Access to model \S+ is restricted|NoCredentialsError|AccessDenied|InvalidAccessKeyId|NoSuchBucket|CredentialsError|AuthenticationFailed|ExpiredToken|[Cc]an't load tokenizer|does not appear to have a file named|NoSuchKey|RevisionNotFound|Cannot access gated",
+        "user",
+        "stop_and_tell_user",
+        0.9,
+        "the model or data set is not there, or the token may not read it",
+        "OSError: org/model is not a local folder and is not a valid model identifier",
+        _HUB,
+        "",
+    ),
+    (
+        r"Retrying \(Retry|[Ww]ill retry|[Rr]etrying (?:in|after) \d",
+        "network",
+        "restart_in_place",
+        0.4,
+        "a server outside of the job did not answer at once",
+        "WARNING:urllib3.connectionpool:Retrying (Retry(total=2, connect=None)) after connection broken by ReadTimeoutError",
+        _HUB,
+        "weak",
+    ),
+    (
+        r"Max retries exceeded|(?:50[0234]|429) (?:Server|Client) Error|EndpointConnectionError|\(SlowDown\)|ServiceUnavailable|couldn't connect to|FSTimeoutError|IncompleteRead|NewConnectionError|ReadTimeout(?:Error)?\b|ConnectTimeout|RemoteDisconnected|ChunkedEncodingError|LocalEntryNotFound|SSLError|requests\.exceptions\.ConnectionError",
+        "network",
+        "restart_in_place",
+        0.65,
+        "a server outside of the job does not answer",
+        "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='example.com', port=443): Max retries exceeded",
+        _HUB,
+        "",
+    ),
+)
+
+_ENDS: Final[tuple[Row, ...]] = (
+    (
+        r"exit code:? 12[67]\b",
+        "user",
+        "stop_and_tell_user",
+        0.92,
+        "the command was not found or cannot be run: install it in the image, or give its whole path",
+        "w-0 failed with exit code 127: its command was not found",
+        _LINUX,
+        "static",
+    ),
+    (
+        r"working directory (\S+): .*(?:no such file|not a directory|permission denied)",
+        "user",
+        "stop_and_tell_user",
+        0.93,
+        "the working directory {} is not in the container: correct it, or mount it",
+        "w-0 cannot start: working directory /app: no such file or directory",
+        _KUBERNETES,
+        "static",
+    ),
+    (
+        r"\(signal 7\)|exit code:? 135\b|return code = -7\b",
+        "user",
+        "stop_and_tell_user",
+        0.7,
+        "a rank ended with a bus error (signal 7): mostly /dev/shm or a mapped file is too small",
+        "w-0 failed with exit code 135 (signal 7)",
+        _LINUX,
+        "weak",
+    ),
+    (
+        r"\(signal (?:11|6|4|8)\)|exit code:? 13[2469]\b|(?:exitcode\s*:?|return code =) ?-(?:11|4|8)\b",
+        "software",
+        "restart_in_place",
+        0.45,
+        "a rank crashed, and its log does not tell why",
+        "w-0 failed with exit code 139 (signal 11)",
+        _LINUX,
+        "weak",
+    ),
+    (
+        r"\(signal 15\)|exit code:? 143\b",
+        "unknown",
+        "observe",
+        0.3,
+        "a rank was asked to end (signal 15)",
+        "w-0 failed with exit code 143 (signal 15)",
+        _LINUX,
+        "cascade",
+    ),
+)
+
+_MEMORY: Final[tuple[Row, ...]] = (
+    (
+        r"(?:CUDA|HIP|NPU) (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc failed: out of memory|No available memory for the cache blocks|KV cache.*(?:larger|not enough|exceed|insufficient)|larger than the (?:available|maximum number of tokens).*KV cache|Free memory on device .* less than|R(?:ESOURCE_EXHAUSTED|esource exhausted)|OutOfResources|failed to allocate .* (?:bytes )?(?:from|on) device|torch\.(?:cuda\.)?OutOfMemoryError|CUDA failed with error out of memory|insufficient memory.*GPU|显存不足",
+        "user",
+        "stop_and_tell_user",
+        0.9,
+        "the GPU's memory is too small for the program",
+        "ValueError: No available memory for the cache blocks.",
+        _TORCH,
+        "",
+    ),
+    (
+        r"std::bad_alloc|\bMemoryError\b|Errno 12\b|[Uu]nable to mmap \d+ bytes|DefaultCPUAllocator|Cannot allocate memory|Unable to allocate .* for an array|running low on memory|ObjectStoreFullError|Out of memory|out of memory|内存不足|无法分配内存",
+        "user",
+        "stop_and_tell_user",
+        0.85,
+        "the host's memory is too small for the program",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory",
+        _LINUX,
+        "",
+    ),
+    (
+        r"Error while creating shared memory|unable to (?:open|write to|mmap) (?:shared memory|file .*/torch_)|/dev/shm.*(?:[Nn]o space|full|too small|insufficient)|out of shared memory|shared memory.*(?:No space|not enough|limit)",
+        "user",
+        "stop_and_tell_user",
+        0.88,
+        "/dev/shm is too small",
+        "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-KWfVyt (size 5967872)",
+        _TORCH,
+        "",
+    ),
+)
+
+_PROGRAM: Final[tuple[Row, ...]] = (
+    (
+        r"(?:exitcode\s*:?|return code =) ?-9\b|SIGKILL|[Ss]ignal 9\b|exit code:? 137|Exit Code: 9\b|code 137|(?:^|\s)Killed$|已杀死",
+        "unknown",
+        "restart_in_place",
+        0.4,
+        "a rank was killed (signal 9, SIGKILL): the kernel's log or the pod's OOMKilled tells whether for want of memory",
+        "exitcode  : -9 (pid: 4711)",
+        _LINUX,
+        "weak",
+    ),
+    (
+        r"misaligned address|invalid resource handle|invalid configuration argument|too many resources requested|unsupported toolchain|invalid device function|CUDA error: invalid argument|PTX JIT compil|sm_\d+ is not compatible|cudaErrorIllegalAddress|CUDA_ERROR_ILLEGAL_ADDRESS|非法内存访问",
+        "user",
+        "stop_and_tell_user",
+        0.82,
+        "a kernel of the program does not fit this GPU or its arguments",
+        "RuntimeError: CUDA error: misaligned address",
+        _TORCH,
+        "",
+    ),
+    (
+        r"busy or unavailable|all CUDA-capable devices are busy",
+        "platform",
+        "restart_in_place",
+        0.7,
+        "another process holds the GPU",
+        "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
+        _TORCH,
+        "",
+    ),
+    (
+        r"No CUDA GPUs are available|no CUDA-capable device|CUDA_ERROR_NO_DEVICE|HIP GPUs are available|Found no NVIDIA driver|Torch not compiled with CUDA|libcuda\.so|Failed to infer device type|no GPU (?:was )?(?:found|detected)",
+        "user",
+        "stop_and_tell_user",
+        0.75,
+        "the container has no GPU: ask for one, and use an image with CUDA",
+        "RuntimeError: No CUDA GPUs are available",
+        _TORCH,
+        "",
+    ),
+    (
+        r"cudaErrorLaunchFailure|CUDA_ERROR_LAUNCH_FAILED|CUDA error: unknown error|CUBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)|cudaErrorUnknown|an internal operation failed",
+        "software",
+        "restart_in_place",
+        0.5,
+        "a kernel died on the GPU",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm",
+        _TORCH,
+        "",
+    ),
+    (
+        r"Error building extension|Failed building wheel|metadata-generation-failed|No matching distribution found|Could not find a version that|ptxas fatal|ninja: build stopped|nvcc fatal|CUDA_HOME environment variable is not set|The detected CUDA version .* mismatches",
+        "user",
+        "stop_and_tell_user",
+        0.9,
+        "an extension cannot be compiled in this image",
+        "RuntimeError: Error building extension 'fused_adam'",
+        _TORCH,
+        "",
+    ),
+    (
+        r"numpy\.(?:dtype size changed|core\.multiarray failed)|version .* (?:is )?incompatible|has no attribute|requires cuda extensions|packages that were not found in your environment|cannot import name|got an unexpected keyword argument|positional argument|not supported between instances|is not subscriptable|object is not callable",
+        "user",
+        "stop_and_tell_user",
+        0.88,
+        "the program does not fit the versions of its libraries",
+        "ImportError: cannot import name 'cached_download' from 'huggingface_hub'",
+        _PYTHON,
+        "",
+    ),
+    (
+        r"torch\.distributed\.elastic\.multiprocessing\.errors\.(?:ChildFailedError|error_handler)|[Cc]hildFailedError|ProcessExitedException|ProcessRaisedException|CalledProcessError|returned non-zero exit status|SignalException|KeyboardInterrupt|[Rr]eceived (?:signal )?(?:SIGTERM|15\b)|Session \w+ is not found|closing signal SIGTERM|mpirun (?:noticed|detected) that|BAD TERMINATION|Primary job +terminated|srun: error: .*: (?:tasks? |task\d)|srun: Job step aborted|CANCELLED AT \S+ \*\*\*|CrashLoopBackOff|BackOff.*restarting failed container|exited with exit code [1-9]|process .* terminated with exit code|died unexpectedly|Failed core proc|WorkerCrashedError|ActorDiedError|RayActorError|EngineDeadError|Engine core initialization failed|EngineCore.* died|killing subprocess|launch\.py:\d+:(?:sigkill|main)|error_file: <N/A>|A worker died or was killed|Detected failed tasks|Child process \d+ died|Task exited with return code",
+        "unknown",
+        "observe",
+        0.3,
+        "a process of the job failed",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+        _TORCH,
+        "cascade",
+    ),
+    (
+        r"safetensors.*(?:Error|error)|HeaderTooLarge|UnpicklingError|unexpected EOF|failed finding central directory|BadZipFile|not a ZIP archive|file in archive is not in a subdirectory|checkpoint.*(?:corrupt|incomplete|damaged)|CheckpointException|Ran out of input",
+        "software",
+        "restart_in_place",
+        0.78,
+        "a checkpoint is not whole",
+        "_pickle.UnpicklingError: pickle data was truncated",
+        _TORCH,
+        "",
+    ),
+    (
+        r"image file is truncated|cannot identify image file|tarfile\.ReadError|ArrowInvalid|JSONDecodeError|zlib\.error|truncated file: eof|UnicodeDecodeError|DatasetGenerationError",
+        "user",
+        "stop_and_tell_user",
+        0.82,
+        "a file of the data set is damaged",
+        "OSError: image file is truncated (42 bytes not processed)",
+        _PYTHON,
+        "",
+    ),
+    (
+        r"(?:loss|grad\w*|norm)\W+(?:is |was |= ?|: ?)?(?:nan|NaN|NAN|inf)\b|(?:NaN|nan|Inf) (?:loss|detected|found|in )|OverflowError|Loss is NaN|found NaN|non-finite|loss scale .*minimum|[Ll]oss (?:is|became|=|:) ?(?:nan|NaN|inf)|FloatingPointError|loss scale to (?:0\b|0\.\d|\d(?:\.\d+)?e-)",
+        "user",
+        "stop_and_tell_user",
+        0.75,
+        "the loss is no number any more",
+        "RuntimeError: rank 2: found NaN in local grad norm",
+        _TORCH,
+        "",
+    ),
+    (
+        r"has parameters that were not used|marked (?:as )?ready twice|Expected to mark a variable ready only once|leaf variable .* in-place|modified by an inplace operation|does not require grad|world[_ ]size .*(?:not divisible|must be)|(?:not |must be )divisible by|is not (?:equal|divisible)|micro_batch_per_gpu|There are not enough slots|size of tensor|(?:Sizes|shapes?) .*(?:do(?:es)? not|mismatch)|shape mismatch|expected scalar type|dtype .*mismatch|mat1 and mat2|Expected .* but got|must match|out of (?:bounds|range)",
+        "user",
+        "stop_and_tell_user",
+        0.85,
+        "the program or its settings do not fit together",
+        "AssertionError: world size (12) is not divisible by tensor parallel size (8)",
+        _TORCH,
+        "",
+    ),
+    (
+        r"[Ss]egmentation fault|段错误|SIGSEGV|Signal: 11|SIGILL|Illegal instruction|SIGFPE|double free|corrupted (?:size|double|unsorted)|free\(\): invalid|malloc\(\): |munmap_chunk|stack smashing|terminate called",
+        "software",
+        "restart_in_place",
+        0.55,
+        "a rank crashed",
+        "double free or corruption (!prev)",
+        _LINUX,
+        "weak",
+    ),
+)
+
+
+def of_row(row: Row) -> Signature:
+    """Return the signature of a row."""
+    pattern, class_, action, sure, cause, sample, source, kind = row
+    return Signature(
+        pattern,
+        class_,
+        action,
+        sure,
+        cause,
+        sample,
+        source,
+        cascade=kind == "cascade",
+        weak=kind == "weak",
+        static=kind == "static",
+    )
+
+
+RUNTIME: Final[tuple[Signature, ...]] = tuple(
+    of_row(row) for row in (*_MISSING, *_ENDS, *_MEMORY, *_PROGRAM)
+)

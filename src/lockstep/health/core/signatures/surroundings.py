@@ -1,0 +1,187 @@
+"""What programs say of what lies around them: network, peers, cluster, volumes; a row each."""
+
+# A row is one line, to be searched for.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.health.core.signature import Signature
+from lockstep.health.core.signatures.runtime import Row, of_row
+
+_TORCH: Final = "https://github.com/pytorch/pytorch/issues"
+_KUBERNETES: Final = "https://kubernetes.io/docs/tasks/debug/"
+_LINUX: Final = "https://man7.org/linux/man-pages/man3/errno.3.html"
+_RAY: Final = "https://docs.ray.io/en/latest/ray-core/fault-tolerance.html"
+_SLURM: Final = "https://slurm.schedmd.com/job_state_codes.html"
+
+_NETWORK: Final[tuple[Row, ...]] = (
+    (
+        r"Timed out waiting \d+ms for (?:recv|send)|Application timeout caused pair closure|Wait timeout|gloo.*[Tt]imeout|TimeoutException|(?:recv|send) (?:operation )?timed out",
+        "network",
+        "restart_in_place",
+        0.5,
+        "a message of another rank did not come in time",
+        "RuntimeError: Timed out waiting 1800000ms for recv operation to complete",
+        _TORCH,
+        "weak",
+    ),
+    (
+        r"last enqueued (?:NCCL )?work: \d+",
+        "unknown",
+        "observe",
+        0.4,
+        "a collective did not end in time: some rank hangs or is late",
+        "Exception (either an error or timeout) detected by watchdog at work: 80078, last enqueued NCCL work: 80078, last completed NCCL work: 80077.",
+        _TORCH,
+        "weak",
+    ),
+    (
+        r"Host key verification failed|Permission denied \(publickey|ssh: Could not resolve",
+        "user",
+        "stop_and_tell_user",
+        0.88,
+        "ssh between the pods is not set up",
+        "Host key verification failed.",
+        _LINUX,
+        "",
+    ),
+    (
+        r"Errno 1(?:01|13)\b|No route to host|[Nn]etwork is unreachable|EHOSTUNREACH|ENETUNREACH|Host is (?:unreachable|down)|没有到主机的路由|网络不可达",
+        "network",
+        "restart_in_place",
+        0.65,
+        "another host cannot be reached",
+        "connect to 10.0.0.2:29500: No route to host",
+        _LINUX,
+        "weak",
+    ),
+    (
+        r"Errno 11[01]\b|DistNetworkError|DistStoreError|connect\(\) timed out|[Cc]onnect timeout|async NCCL error: .*network error|Software caused connection abort|TCPStore|RendezvousConnectionError|failed to recv, got 0 bytes|Connection was likely closed|recvValue failed|[Ss]tore.*(?:[Cc]onnection (?:was )?lost|closed)|Failed to (?:recv|send)|Socket Timeout|[Ss]ocket.*timed? ?out|Connection timed out|ETIMEDOUT|[Cc]onnect(?:ion)? (?:to \S+ )?(?:refused|timed out)|ECONNREFUSED|timed out after \d+|连接超时|拒绝连接|连接被拒绝|超时",
+        "network",
+        "restart_in_place",
+        0.5,
+        "the connection to another rank or to the store was lost",
+        "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+        _TORCH,
+        "weak",
+    ),
+    (
+        r"ORTE (?:has lost communication|was unable)|unable to complete a TCP connection|Zero Bytes were transmitted|contact slurm controller|orted.*(?:failed|died)|ssh: connect to host|lost connection with|heartbeat.*(?:timed? ?out|lost|missed)|missed .*heartbeats|node .*(?:marked dead|has been marked dead)|coordination service|tasks are unhealthy|Barrier timed out|HCCL.*(?:timeout|failed)|hccl api failed|EI000\d|DEADLINE_EXCEEDED|UNAVAILABLE:",
+        "network",
+        "restart_in_place",
+        0.5,
+        "another host went away",
+        "ORTE has lost communication with a remote daemon.",
+        _RAY,
+        "weak",
+    ),
+    (
+        r"Errno (?:32|104|108)\b|Connection (?:reset|aborted)|ECONNRESET|polling for opId|EPIPE|[Bb]roken pipe|closed by (?:remote )?peer|socketProgress|socketStartConnect|NCCL communicator was aborted|ncclCommAbort|remote process exit|Some NCCL operations have failed|taking the entire process down|断开的管道|连接被对方重[设置]",
+        "network",
+        "restart_in_place",
+        0.4,
+        "another rank went away",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        _TORCH,
+        "cascade",
+    ),
+)
+
+_PLATFORM: Final[tuple[Row, ...]] = (
+    (
+        r"MountVolume\S* failed|[Uu]nable to attach or mount|FailedMount|FailedAttachVolume|Multi-Attach error|mount(?:\.\w+)?(?:\(\d\))?: .*(?:timed out|Connection refused|No route|unreachable|wrong fs type)|timed out waiting for the condition.*volume",
+        "storage",
+        "pause_job",
+        0.75,
+        "a volume cannot be mounted",
+        'MountVolume.SetUp failed for volume "data": mount failed: exit status 32',
+        _KUBERNETES,
+        "",
+    ),
+    (
+        r"DUE TO TIME LIMIT|TERM_RUNLIMIT|walltime \S+ exceeded limit|DeadlineExceeded|active longer than specified deadline",
+        "user",
+        "stop_and_tell_user",
+        0.9,
+        "the job ran longer than it may",
+        "slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        _SLURM,
+        "",
+    ),
+    (
+        r"DUE TO (?:PREEMPTION|NODE FAILURE|JOB REQUEUE)|[Ss]pot (?:instance )?interruption|[Pp]reempted|[Pp]reempting|PreemptionByScheduler|TaintManagerEviction|NodeNotReady|Node is not ready|\bEvicted\b|evicted|DisruptionTarget|TerminationByKubelet|node .*(?:drain|shut ?down)",
+        "platform",
+        "restart_in_place",
+        0.85,
+        "the cluster took the pod away",
+        "slurmstepd: error: *** JOB 42 CANCELLED DUE TO NODE FAILURE ***",
+        _SLURM,
+        "",
+    ),
+    (
+        r"FailedCreatePodSandBox|UnexpectedAdmissionError|[Ii]nsufficient (?:nvidia|amd)\.com/gpu|[Ff]ailed to create (?:pod )?sandbox|Allocate failed due to|CNI .*(?:failed|error)|failed to (?:set ?up|create) .*network|cgroup.*(?:no space|not found)|ContainerStatusUnknown|PLEG is not healthy",
+        "platform",
+        "restart_in_place",
+        0.75,
+        "the node could not start the pod",
+        "UnexpectedAdmissionError: Allocate failed due to no healthy devices present",
+        _KUBERNETES,
+        "",
+    ),
+    (
+        r"Errno 5\b|Errno 30\b|Input/output error|输入/输出错误|Read-only file system|只读文件系统",
+        "storage",
+        "isolate_node",
+        0.7,
+        "a disk or a file system fails",
+        "OSError: [Errno 5] Input/output error: '/data/shard-1'",
+        _LINUX,
+        "",
+    ),
+    (
+        r"文件句柄|Remote I/O error|ESTALE|Errno 1(?:07|16|21)\b|Transport endpoint|transport endpoint",
+        "storage",
+        "pause_job",
+        0.8,
+        "a shared file system is away",
+        "OSError: [Errno 121] Remote I/O error: '/mnt/data'",
+        _LINUX,
+        "",
+    ),
+    (
+        r"没有那个文件或目录|权限不够",
+        "user",
+        "stop_and_tell_user",
+        0.8,
+        "a file is not there, or may not be read",
+        "FileNotFoundError: [Errno 2] 没有那个文件或目录: '/data/a'",
+        _LINUX,
+        "weak",
+    ),
+    (
+        r": No such file or directory$|: Permission denied$",
+        "user",
+        "stop_and_tell_user",
+        0.75,
+        "a file is not there, or may not be read",
+        "bash: ./run.sh: Permission denied",
+        _LINUX,
+        "weak",
+    ),
+    (
+        r"\(signal (\d+)\)",
+        "unknown",
+        "restart_in_place",
+        0.3,
+        "a rank was ended by signal {}, which its log does not explain",
+        "rank 0 failed with exit code 129 (signal 1)",
+        _LINUX,
+        "weak",
+    ),
+)
+
+SURROUNDINGS: Final[tuple[Signature, ...]] = tuple(
+    of_row(row) for row in sorted((*_NETWORK, *_PLATFORM), key=lambda row: row[-1] != "")
+)

@@ -1,0 +1,1 @@
+"""What every controller is built of: queue, reconciler, actions, status, refusals, manager."""

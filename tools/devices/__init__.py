@@ -1,0 +1,1 @@
+"""Tools for the code that reads devices."""

@@ -1,0 +1,1 @@
+"""Rules of this project that no linter of others knows; ``make lint`` runs them."""

@@ -1,0 +1,1 @@
+"""`make release`: number a version, write its changelog, commit and tag."""
