@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from tests.support.console import Visitor, watched_page
 from tests.support.control_plane import ControlPlane
 from tests.support.waiting import eventually_sync
@@ -171,6 +171,22 @@ def test_twelve_tabs_share_one_stream_and_all_are_live(plane: ControlPlane, page
     plane.ok("submit", "plain", "--name", "seen", "--simulated", "--", "train")
     for tab in tabs:
         expect(tab.get_by_role("link", name="seen", exact=True)).to_be_visible()
+
+
+def test_a_worker_that_did_not_load_is_asked_for_again(plane: ControlPlane, page: Page) -> None:
+    asked: list[str] = []
+
+    def twice_away(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) <= 2:
+            route.abort()
+        else:
+            route.continue_()
+
+    page.context.route("**/static/worker.js", twice_away)
+    enter(page, plane)
+    expect(page.get_by_text("The connection is lost")).to_have_count(0)
+    assert len(asked) == 3
 
 
 def test_a_killed_console_is_back_and_the_page_recovers(plane: ControlPlane, page: Page) -> None:

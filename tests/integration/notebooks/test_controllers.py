@@ -115,8 +115,12 @@ async def test_tensorboard_is_a_notebook_in_kubeflows_words(client: Client) -> N
     change = {"spec": {"logspath": "s3://runs/two"}}
     await client.patch(TENSORBOARDS, "curves", change, "default")
     await eventually(lambda: made("s3://runs/two"), WITHIN, "it follows")
-    board = await client.get(TENSORBOARDS, "curves", "default")
-    assert [one["deploymentState"] for one in board.status["conditions"]] == ["Progressing"]
+
+    async def stated() -> list[str]:
+        board = await client.get(TENSORBOARDS, "curves", "default")
+        return [one["deploymentState"] for one in (board.status or {}).get("conditions") or ()]
+
+    assert await eventually(stated, WITHIN, "its state in Kubeflow's words") == ["Progressing"]
     await client.delete(TENSORBOARDS, "curves", "default", propagation="Background")
 
 

@@ -25,19 +25,38 @@ function connect() {
     const follower = new Follower(tell, note);
     return { want: (x) => follower.want(x), leave: (x) => follower.leave(x), close: () => follower.close() };
   }
-  const { port } = new SharedWorker('/static/worker.js', { type: 'module', name: 'lockstep' });
-  port.onmessage = ({ data }) => {
-    if (!data.topic) { note(data.status); return; }
-    const before = topics.get(data.topic)?.state.value;
-    tell(data.topic, data.state ?? applied(before?.known ? before : empty(), data.message));
+  return viaWorker();
+}
+
+/** Milliseconds between two attempts to load the worker from a server that is away. */
+const RELOAD = 1500;
+
+function viaWorker() {
+  let port = null, waiting = 0;
+  const start = () => {
+    waiting = 0;
+    const worker = new SharedWorker('/static/worker.js', { type: 'module', name: 'lockstep' });
+    // The worker's files come from the server: one that dies before it has sent them leaves none.
+    worker.onerror = () => { port = null; note('lost'); waiting = setTimeout(reload, RELOAD); };
+    port = worker.port;
+    port.onmessage = heard;
+    port.start();
+    for (const [topic, { users }] of topics) if (users > 0) port.postMessage({ want: topic });
   };
-  port.start();
-  addEventListener('pagehide', (event) => { if (!event.persisted) port.postMessage({ bye: true }); });
-  return {
-    want: (want) => port.postMessage({ want }),
-    leave: (leave) => port.postMessage({ leave }),
-    close: () => port.postMessage({ close: true }),
+  const reload = async () => {
+    const answer = await fetch('/api/session', { signal: AbortSignal.timeout(10000) }).catch(() => null);
+    if (answer?.status === 401) { waiting = 0; note('signed-out'); } else start();
   };
+  const say = (message) => { if (port) port.postMessage(message); else if (message.want && !waiting) start(); };
+  addEventListener('pagehide', (event) => { if (!event.persisted) say({ bye: true }); });
+  start();
+  return { want: (want) => say({ want }), leave: (leave) => say({ leave }), close: () => say({ close: true }) };
+}
+
+function heard({ data }) {
+  if (!data.topic) { note(data.status); return; }
+  const before = topics.get(data.topic)?.state.value;
+  tell(data.topic, data.state ?? applied(before?.known ? before : empty(), data.message));
 }
 
 let connection = null;
