@@ -6,6 +6,7 @@ import copy
 from typing import Any, Final
 
 from lockstep.api.names import SCHEDULER_NAME
+from lockstep.compat.admission import within_limits
 from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
@@ -30,6 +31,7 @@ def template(given: Json, at: str, *, main: str = "", schedulers: tuple[str, ...
     for index, container in enumerate(containers):
         if not isinstance(container, dict) or not container.get("name"):
             raise Refused(f"{at}.spec.containers[{index}].name", None, "a name is needed")
+    within_limits(spec, f"{at}.spec")
     if main:
         first = [c for c in containers if c["name"] == main]
         if not first:

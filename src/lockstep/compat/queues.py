@@ -7,6 +7,7 @@ what it was made, and it is deleted when that is gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 from lockstep.api.core import AnyObject
@@ -42,3 +43,8 @@ def queue(obj: AnyObject, name: str, spec: Json, *, made_of: str = "") -> Json:
 def queue_of(natives: Sequence[Native]) -> Queue | None:
     """Return the queue among *natives*."""
     return next((one for one in natives if isinstance(one, Queue)), None)
+
+
+def shown(amount: Fraction | int) -> str:
+    """Return *amount* as a quantity, in whole units or in thousandths."""
+    return str(int(amount)) if amount == int(amount) else f"{int(amount * 1000)}m"

@@ -87,7 +87,7 @@ FLAVOR: dict[str, Json] = {
 VOLCANO_QUEUE: dict[str, Json] = {
     "spec.affinity": {"affinity": {}},
     "spec.weight": {"weight": 0},
-    "spec.guarantee.resource[cpu]": {"guarantee": {"resource": {"cpu": 1}}},
+    "spec.guarantee.resource[cpu]": {"guarantee": {"resource": {"cpu": 17}}},
 }
 KAI_QUEUE: dict[str, Json] = {
     "spec.priority": {"priority": 5},

@@ -7,7 +7,6 @@ texts are cut.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -15,34 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from lockstep.api.core import AnyObject
-from lockstep.api.training import TrainingJob
-from lockstep.api.wire import convert
-from lockstep.compat.registry import sources
-from lockstep.dialects.controller import MADE
-from lockstep.jobs.validate import problems
+from tests.support.dialect_samples import lines, refusals
 
 Json = dict[str, Any]
-BY_KIND = {(s.kind.group, s.kind.kind): s for s in sources()}
 DOCS = Path(__file__).parents[3] / "docs" / "dialects.md"
-SAMPLES = [
-    json.loads(line) for line in (Path(__file__).parent / "upstream.jsonl").read_text().splitlines()
-]
-
-
-def refusals(body: Json) -> list[str]:
-    """Return the fields for which the object is refused; none where it runs."""
-    meta = {"namespace": "default", "name": "sample", "uid": "u", **body["metadata"]}
-    obj = convert({**body, "metadata": meta}, AnyObject)
-    source = BY_KIND[obj.api_version.partition("/")[0], obj.kind]
-    found = source.to_native(obj)
-    wrong = [problem.field for problem in found.refusals]
-    for made in found.objects:
-        native = convert(made, MADE[made["kind"]].type)
-        if isinstance(native, TrainingJob):
-            wrong += [problem.field for problem in problems(native)]
-    return wrong
+SAMPLES = lines(Path(__file__).with_name("upstream.jsonl"))
 
 
 @cache

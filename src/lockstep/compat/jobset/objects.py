@@ -57,7 +57,7 @@ class FailurePolicy(Strict, frozen=True):
     """How often the set starts again."""
 
     max_restarts: Count = 0
-    restart_strategy: str = ""
+    restart_strategy: Literal["Recreate", "BlockingRecreate", "InPlaceRestart", ""] = ""
     rules: list[FailureRule] = []
 
 

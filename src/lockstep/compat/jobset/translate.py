@@ -50,7 +50,12 @@ def to_native(obj: AnyObject) -> Translation:
     _checked(obj, spec)
     _named(obj, spec)
     names = [one.name for one in spec.replicated_jobs]
-    jobs = [_job(one, f"spec.replicatedJobs[{i}]") for i, one in enumerate(spec.replicated_jobs)]
+    policy = spec.failure_policy
+    in_place = policy is not None and policy.restart_strategy == "InPlaceRestart"
+    jobs = [
+        _job(one, f"spec.replicatedJobs[{i}]", in_place=in_place)
+        for i, one in enumerate(spec.replicated_jobs)
+    ]
     roles = [_role(obj, spec, i, job) for i, job in enumerate(jobs)]
     _order(spec, roles, names)
     _coordinator(obj, spec, roles, dict(zip(names, jobs, strict=True)))
@@ -94,7 +99,11 @@ def _named(obj: AnyObject, spec: JobSetSpec) -> None:
     for i, one in enumerate(jobs):
         at = f"spec.replicatedJobs[{i}]"
         dns_label(one.group_name, f"{at}.groupName")
-        dns_label(f"{obj.metadata.name}-{one.name}-{one.replicas - 1}", f"{at}.name", of="a job")
+        child = f"{obj.metadata.name}-{one.name}-{one.replicas - 1}"
+        dns_label(child, f"{at}.name", of="a job")
+        last = (one.template.get("spec") or {}).get("completions")
+        if isinstance(last, int):
+            dns_label(f"{child}-{last - 1}-abcde", f"{at}.name", of="a pod")
     rules = spec.failure_policy.rules if spec.failure_policy else []
     at = "spec.failurePolicy.rules"
     named = [rule.name or f"failurePolicyRule{i}" for i, rule in enumerate(rules)]
@@ -109,21 +118,33 @@ def _named(obj: AnyObject, spec: JobSetSpec) -> None:
                 raise Refused(f"{at}[{i}].onJobFailureReasons", reason, allowed)
 
 
-def _job(one: ReplicatedJob, at: str) -> JobSpec:
+def _job(one: ReplicatedJob, at: str, *, in_place: bool) -> JobSpec:
     notes = (one.template.get("metadata") or {}).get("annotations") or {}
     if EXCLUSIVE in notes:
         field = f"{at}.template.metadata.annotations[{EXCLUSIVE}]"
         raise Refused(field, notes[EXCLUSIVE], "it is not served; leave it out")
-    job = read(one.template.get("spec") or {}, JobSpec, f"{at}.template.spec")
+    at = f"{at}.template.spec"
+    job = read(one.template.get("spec") or {}, JobSpec, at)
+    if in_place:
+        _restarts_in_place(job, at)
     for field, value in (
         ("activeDeadlineSeconds", job.active_deadline_seconds),
         ("ttlSecondsAfterFinished", job.ttl_seconds_after_finished),
     ):
         if value is not None:
-            raise Refused(
-                f"{at}.template.spec.{field}", value, "say it of the JobSet, not of a job"
-            )
+            raise Refused(f"{at}.{field}", value, "say it of the JobSet, not of a job")
     return job
+
+
+def _restarts_in_place(job: JobSpec, at: str) -> None:
+    """Refuse a job of a set that restarts in place where JobSet's webhook denies it."""
+    for field, value, wanted in (
+        ("backoffLimit", job.backoff_limit, native.UNLIMITED),
+        ("podReplacementPolicy", job.pod_replacement_policy, "Failed"),
+        ("parallelism", job.parallelism, job.completions or "set, and equal to completions"),
+    ):
+        if value != wanted:
+            raise Refused(f"{at}.{field}", value, f"must be {wanted} for InPlaceRestart")
 
 
 def _role(obj: AnyObject, spec: JobSetSpec, i: int, job: JobSpec) -> Json:

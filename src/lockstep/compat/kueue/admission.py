@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockstep.api.quantity import parse
-from lockstep.compat.admission import different
-from lockstep.compat.kueue.objects import Resource, ResourceFlavorSpec, ResourceGroup
+from lockstep.compat.admission import different, labelled, qualified
+from lockstep.compat.kueue.objects import (
+    NamespaceSelector,
+    Resource,
+    ResourceFlavorSpec,
+    ResourceGroup,
+)
 from lockstep.compat.translation import Refused
 
 
@@ -39,6 +44,8 @@ def check_groups(
         "a flavor",
     )
     for g, group in enumerate(groups):
+        for r, name in enumerate(group.covered_resources):
+            qualified(name, f"{at}[{g}].coveredResources[{r}]")
         for f, flavor in enumerate(group.flavors):
             named = [one.name for one in flavor.resources]
             where = f"{at}[{g}].flavors[{f}].resources"
@@ -71,12 +78,30 @@ def _amounts(one: Resource, at: str, parent: str, nominal_caps_lending: bool) ->
             raise Refused(f"{at}.{field}", value, allowed)
 
 
+def check_selector(selector: NamespaceSelector | None) -> None:
+    """Refuse a selector of namespaces that no API server takes.
+
+    Raises:
+        Refused: for labels that no namespace can have, or an operator without its values.
+    """
+    if selector is None:
+        return
+    at = "spec.namespaceSelector"
+    labelled(selector.match_labels, f"{at}.matchLabels")
+    for i, one in enumerate(selector.match_expressions):
+        qualified(one.key, f"{at}.matchExpressions[{i}].key")
+        if (one.operator in ("In", "NotIn")) != bool(one.values):
+            allowed = f"must be given for In and NotIn alone, not left to {one.operator}"
+            raise Refused(f"{at}.matchExpressions[{i}].values", ", ".join(one.values), allowed)
+
+
 def check_flavor(spec: ResourceFlavorSpec) -> None:
     """Refuse taints and tolerations that Kueue denies.
 
     Raises:
         Refused: for the first field that breaks a rule.
     """
+    labelled(spec.node_labels, "spec.nodeLabels")
     different(
         ((f"spec.nodeTaints[{i}]", (t.key, t.effect)) for i, t in enumerate(spec.node_taints)),
         "a taint's key and effect",

@@ -10,7 +10,7 @@ from lockstep.api.core import AnyObject
 from lockstep.api.quantity import parse
 from lockstep.api.validation import Problem
 from lockstep.api.wire import to_builtins
-from lockstep.compat.kueue.admission import check_flavor, check_groups
+from lockstep.compat.kueue.admission import check_flavor, check_groups, check_selector
 from lockstep.compat.kueue.objects import (
     ClusterQueueSpec,
     CohortSpec,
@@ -20,7 +20,7 @@ from lockstep.compat.kueue.objects import (
     ResourceGroup,
 )
 from lockstep.compat.pods import local_queue
-from lockstep.compat.queues import IMPLIED, queue, queue_of
+from lockstep.compat.queues import IMPLIED, queue, queue_of, shown
 from lockstep.compat.translation import Native, Refused, Translation, read
 
 Json = dict[str, Any]
@@ -46,6 +46,7 @@ def cluster_queue(obj: AnyObject) -> Translation:
     within = spec.preemption.within_cluster_queue if spec.preemption else ""
     made["preemption"] = "Never" if within in ("", "Never") else "LowerPriority"
     selector = spec.namespace_selector
+    check_selector(selector)
     if selector is None:
         # Kueue's own word for it: a selector that is not set matches no namespace.
         made["allowed"] = {}
@@ -158,7 +159,7 @@ def _amounts(groups: Sequence[ResourceGroup]) -> Json:
         for name, rows in found.items():
             amounts = [(f"{at}.{field}", getattr(one, theirs)) for at, one in rows]
             if all(value is not None for _, value in amounts):
-                sums[name] = _shown(sum(_number(value, at) for at, value in amounts))
+                sums[name] = shown(sum(_number(value, at) for at, value in amounts))
         if sums:
             made[ours] = sums
     return made
@@ -169,7 +170,3 @@ def _number(value: object, at: str) -> Fraction:
         return parse(str(value))
     except ValueError as error:
         raise Refused(at, value, str(error)) from None
-
-
-def _shown(amount: Fraction | int) -> str:
-    return str(int(amount)) if amount == int(amount) else f"{int(amount * 1000)}m"

@@ -80,7 +80,12 @@ def _policies(policies: Sequence[Policy], at: str) -> None:
                 raise Refused(field, ANY, "must be the only event: it stands for all")
 
 
-def check_queue(obj: AnyObject, deserved: dict[str, object], capability: dict[str, object]) -> None:
+Amounts = dict[str, object]
+
+
+def check_queue(
+    obj: AnyObject, deserved: Amounts, capability: Amounts, guaranteed: Amounts
+) -> None:
     """Refuse the Queue *obj* where Volcano would deny it.
 
     Raises:
@@ -96,6 +101,10 @@ def check_queue(obj: AnyObject, deserved: dict[str, object], capability: dict[st
         if name in capability and parse(str(amount)) > parse(str(capability[name])):
             allowed = f"must be at most the capability, {capability[name]}"
             raise Refused(f"spec.deserved[{name}]", amount, allowed)
+    for name, amount in guaranteed.items():
+        if parse(str(amount)) > parse(str(deserved.get(name, 0))):
+            allowed = f"must be at most deserved, {deserved.get(name, 'which does not name it')}"
+            raise Refused(f"spec.guarantee.resource[{name}]", amount, allowed)
     _hierarchy(obj.metadata.annotations)
 
 

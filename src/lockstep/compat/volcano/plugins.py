@@ -135,8 +135,8 @@ def _tensorflow(built: Built, given: list[str]) -> None:
 def _mpi(built: Built, given: list[str]) -> None:
     found = _read("mpi", given, master="master", worker="worker", port="22")
     _task(built, "mpi", found["master"])
-    _task(built, "mpi", found["worker"])
-    built.set("MPI_HOST", ",".join(built.hosts(found["worker"])), found["master"])
+    if found["worker"] in built.tasks:
+        built.set("MPI_HOST", ",".join(built.hosts(found["worker"])), found["master"])
     plugins = built.obj.spec.get("plugins", {})
     built.ssh = True
     if "svc" not in plugins:

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.core import AnyObject
+from lockstep.api.quantity import parse
 from lockstep.api.validation import Problem
-from lockstep.compat.queues import queue, queue_of
-from lockstep.compat.translation import Native, Refused, Strict, Translation, read
+from lockstep.compat.queues import queue, queue_of, shown
+from lockstep.compat.translation import Native, Strict, Translation, read
 from lockstep.compat.volcano.admission import ROOT, check_queue
 
 Json = dict[str, Any]
@@ -45,22 +46,23 @@ def to_native(obj: AnyObject) -> Translation:
     spec = read(obj.spec, QueueSpec)
     if obj.metadata.name == ROOT:
         return Translation()
-    check_queue(obj, {**spec.deserved}, {**spec.capability})
     guaranteed = spec.guarantee.resource if spec.guarantee else {}
-    for name, amount in guaranteed.items():
-        if spec.deserved and spec.deserved.get(name) != amount:
-            at = f"spec.guarantee.resource[{name}]"
-            raise Refused(at, amount, "must equal deserved: a queue has one guaranteed amount")
+    check_queue(obj, {**spec.deserved}, {**spec.capability}, {**guaranteed})
     made: Json = {"weight": spec.weight}
     if spec.parent not in ("", ROOT):
         made["parent"] = spec.parent
-    if spec.deserved or guaranteed:
-        made["guaranteed"] = {**guaranteed, **spec.deserved}
+    if spec.deserved:
+        made["guaranteed"] = spec.deserved
     if spec.capability:
         made["limit"] = spec.capability
-    if guaranteed or spec.reclaimable is False:
-        # What is guaranteed is kept free; what is deserved alone is lent and reclaimed.
+    if spec.reclaimable is False:
         made["lending"] = "Never"
+    elif guaranteed:
+        # What is guaranteed is kept free; what is deserved beyond is lent and reclaimed.
+        made["lendingLimit"] = {
+            name: shown(parse(str(spec.deserved[name])) - parse(str(amount)))
+            for name, amount in guaranteed.items()
+        }
     return Translation((queue(obj, obj.metadata.name, made),))
 
 
