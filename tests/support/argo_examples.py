@@ -90,6 +90,17 @@ case $verb in
   *) echo "argosay: no $verb" >&2; exit 64 ;;
 esac
 """
+_NGINX: Final = r"""#!/bin/sh
+# This machine's nginx on the pod's own address: port 80 of all of them is the machine's.
+own=$(mktemp -d)
+address=$(sed -n 4p /etc/hosts | cut -f 1)
+cat > "$own/nginx.conf" <<END
+pid $own/pid; error_log stderr;
+events {}
+http { access_log off; server { listen $address:80; location / { return 200 "welcome\n"; } } }
+END
+exec /usr/sbin/nginx -c "$own/nginx.conf" "$@"
+"""
 _COWSAY: Final = '#!/bin/sh\n# A stand-in for cowsay.\necho "< $* >"\n'
 
 
@@ -176,7 +187,7 @@ def table(place: Path) -> Path:
     """Write a table by which the examples' images stand for programs of this machine."""
     programs = place / "programs"
     programs.mkdir(parents=True)
-    for name, text in (("argosay", _ARGOSAY), ("cowsay", _COWSAY)):
+    for name, text in (("argosay", _ARGOSAY), ("cowsay", _COWSAY), ("nginx", _NGINX)):
         programs.joinpath(name).write_text(text)
         programs.joinpath(name).chmod(0o755)
     busybox = shutil.which("busybox")

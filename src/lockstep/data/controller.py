@@ -40,7 +40,7 @@ from lockstep.compat.fluid.objects import (
 from lockstep.compat.fluid.translate import Problem
 from lockstep.compat.foreign_kinds import DIALECT_LABEL
 from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS, ClaimingPod, job_of
-from lockstep.data.core.dataset_state import Decision, Seen
+from lockstep.data.core.dataset_state import Carried, Decision, Seen
 from lockstep.data.core.decide import decide
 from lockstep.data.core.objects import volume_name
 from lockstep.data.core.processes import pod_name
@@ -118,7 +118,6 @@ class DatasetController:
         claim = self.caches[CLAIMS].get(namespace, name)
         volume = self.caches[VOLUMES].get("", volume_name(dataset))
         processes, refused = self._processes(where)
-        carriers = (*mounting, *self._carrying(namespace, processes))
         nodes = self.caches[NODES]
         return Seen(
             dataset,
@@ -128,7 +127,7 @@ class DatasetController:
             processes,
             refused,
             self._operations(namespace),
-            {one.metadata.name: one.status.phase for one in carriers},
+            self._carrying(namespace, processes),
             self._owner(dataset),
             self._owner_shares(dataset),
             self.open_to_all,
@@ -190,12 +189,15 @@ class DatasetController:
             if one.metadata.namespace == namespace
         }
 
-    def _carrying(self, namespace: str, processes: Iterable[DataProcess]) -> Iterable[ClaimingPod]:
-        """Yield the pods of operations; that of a migration may mount nothing."""
-        for one in processes:
-            pod = self.caches[CLAIMING_PODS].get(namespace, pod_name(one))
-            if pod is not None:
-                yield pod
+    def _carrying(self, namespace: str, processes: Iterable[DataProcess]) -> dict[str, Carried]:
+        """Return the pods of operations by name; that of a migration may mount nothing."""
+        names = (pod_name(one) for one in processes)
+        found = (self.caches[CLAIMING_PODS].get(namespace, name) for name in names)
+        pods = [one for one in found if one is not None]
+        return {
+            one.metadata.name: Carried(one.metadata.name, one.metadata.uid, one.status.phase)
+            for one in pods
+        }
 
     def _quota(self, namespace: str) -> str:
         found = self.caches[NAMESPACES].get("", namespace)

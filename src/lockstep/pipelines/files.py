@@ -165,8 +165,9 @@ def _permit(path: Path, order: Json) -> None:
 
 
 def _prepare(orders: Json) -> None:
-    """Make the directories that the outputs lie in."""
-    for one in orders["outputs"]:
+    """Make the directories that outputs lie in: KFP's components expect them, others make them."""
+    kfp = any(one["kind"] == "Executor" for one in orders["outputs"])
+    for one in orders["outputs"] if kfp else ():
         parent = Path(one["path"]).parent
         missing = [p for p in (parent, *parent.parents) if not p.exists()]
         parent.mkdir(parents=True, exist_ok=True)

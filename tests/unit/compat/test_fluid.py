@@ -171,7 +171,7 @@ def test_each_option_without_effect_is_named_by_its_path() -> None:
         (
             {"policy": "Cron", "schedule": "* * * * *", "parallelOptions": {"a": "b"}},
             DataMigrateSpec,
-            ["parallelOptions", "policy", "schedule"],
+            ["parallelOptions"],
         ),
         (
             {"processor": {"podMetadata": {"labels": {}}, "script": {"restartPolicy": "Always"}}},

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from lockstep.api.dataset_cache import (
     DatasetCache,
@@ -19,19 +20,25 @@ from lockstep.compat.fluid.objects import (
     Condition,
     DataLoad,
     DataLoadSpec,
+    DataMigrate,
+    DataMigrateSpec,
     DataProcess,
     DataProcessSpec,
     Dataset,
     DatasetName,
     DatasetSpec,
     DatasetStatus,
+    End,
+    MigratedDataset,
     Mount,
     OperationStatus,
     ProcessedDataset,
     RunAfter,
     Runtime,
+    Storage,
 )
-from lockstep.data.core.dataset_state import Seen
+from lockstep.compat.fluid.operations import process as carried_out
+from lockstep.data.core.dataset_state import Carried, Seen
 from lockstep.data.core.decide import decide
 from lockstep.data.core.sharing import SHARED_WITH, may_read
 from lockstep.data.core.status import with_ignored
@@ -151,8 +158,45 @@ def test_a_process_is_a_pod_that_mounts_the_dataset() -> None:
 @pytest.mark.parametrize(("pod", "phase"), [("Succeeded", "Complete"), ("Failed", "Failed")])
 def test_a_process_ends_as_its_pod_does(pod: str, phase: str) -> None:
     running = process(phase="Executing", started_at=NOW)
-    decision = decide(seen(processes=[running], pods={"p-process": pod}), NOW)
+    decision = decide(
+        seen(processes=[running], pods={"p-process": Carried("p-process", "u", pod)}), NOW
+    )
     assert decision.processes["DataProcess/p"].phase == phase
+
+
+def test_a_migration_by_the_clock_runs_a_pod_each_time() -> None:
+    hourly = DataMigrate(
+        meta("m"),
+        DataMigrateSpec(
+            source=End(external_storage=Storage("s3://from/here")),
+            to=End(dataset=MigratedDataset("d")),
+            policy="Cron",
+            schedule="0 * * * *",
+        ),
+    )
+
+    def step(at: str, status: OperationStatus, **pods: str) -> tuple[list[str], OperationStatus]:
+        one = carried_out(structs.replace(hourly, status=status), lambda *_: dataset())
+        known = {name: Carried(name, f"uid-{name}", phase) for name, phase in pods.items()}
+        decision = decide(seen(processes=[one], pods=known), at)
+        made = [f"{type(a).__name__} {a.name}" for a in decision.actions if "m-mig" in a.name]
+        return made, decision.processes["DataMigrate/m"]
+
+    early, waiting = step("2026-01-01T09:59:00Z", OperationStatus())
+    assert (early, waiting.phase) == ([], "Pending")
+    made, begun = step(NOW, waiting)
+    first = begun.infos["pod"]
+    assert (made, begun.phase) == ([f"Create {first}"], "Executing")
+    # A status that was not written makes no second pod.
+    assert step("2026-01-01T10:00:01Z", waiting, **{first: "Running"})[1].infos["pod"] == first
+    assert step(NOW, begun) == ([f"Create {first}"], begun)
+    later = "2026-01-01T10:00:09Z"
+    none, done = step(later, begun, **{first: "Succeeded"})
+    assert (none, done.phase, done.last_successful_time) == ([], "Complete", later)
+    assert step("2026-01-01T10:59:59Z", done, **{first: "Succeeded"}) == ([], done)
+    again, second = step("2026-01-01T11:00:00Z", done, **{first: "Succeeded"})
+    assert again == [f"Delete {first}", f"Create {second.infos['pod']}"]
+    assert second.last_successful_time == later
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,13 @@ def test_an_output_beside_the_files_of_an_image_is_copied() -> None:
     assert "cp -rL /file" in made["template"]["spec"]["containers"][0]["command"][2]
 
 
+def test_a_step_makes_directories_where_images_have_none() -> None:
+    outputs = {"artifacts": [{"name": "o", "path": "/mnt/out/part.json"}]}
+    inputs = {"artifacts": [{"name": "i", "path": "/mnt/in/part.json"}]}
+    made = pod({"container": {"command": ["true"]}, "inputs": inputs, "outputs": outputs})
+    assert made["shared"] == ["/mnt"]
+
+
 def test_an_output_in_the_steps_volume_is_read_there() -> None:
     outputs = {"parameters": [{"name": "o", "valueFrom": {"path": "/made/o"}}]}
     mounts = [{"name": "w", "mountPath": "/made"}]

@@ -198,8 +198,9 @@ def _placed(
     path = path.rstrip("/") or "/"
     if _within(path, mounted):
         return {"path": path}
-    if path in _EMPTY:
-        paths.append(f"{path}/all of it")
+    if tops := [one for one in _EMPTY if _within(path, [one])]:
+        # The whole of it, so that a step makes directories in it as it would in its image.
+        paths.append(f"{tops[0]}/all of it")
         return {"path": path}
     if path not in _SYSTEM and posixpath.dirname(path) not in _SYSTEM:
         paths.append(path)

@@ -36,17 +36,17 @@ _SPECS: Final[Mapping[type[Wire], Mapping[str, Any]]] = {
         **_each("dataset loadMetadata target runAfter policy schedule"),
         "options": _each("rateLimit"),
     },
-    DataMigrateSpec: _each("from to parallelism runAfter"),
+    DataMigrateSpec: _each("from to parallelism runAfter schedule"),
     DataProcessSpec: {
-        **_each("dataset runAfter"),
+        **_each("dataset runAfter schedule"),
         "processor": {
             **_each("job serviceAccountName"),
             "script": _each("image imageTag command source env resources volumeMounts volumes"),
         },
     },
-    DataBackupSpec: _each("dataset backupPath runAfter"),
+    DataBackupSpec: _each("dataset backupPath runAfter schedule"),
 }
-_USUAL: Final = {("policy", "Once"), ("placement", "Shared")}
+_USUAL: Final = {("policy", "Once"), ("policy", "Cron"), ("placement", "Shared")}
 
 
 def ignored(tree: Mapping[str, Any], honoured: Mapping[str, Any], above: str = "") -> Iterator[str]:

@@ -57,6 +57,8 @@ def process(one: DataMigrate | DataBackup, datasets: Datasets) -> DataProcess:
             dataset=ProcessedDataset(name=shown, mount_path=SHOWN),
             processor={"job": {"podSpec": pod}},
             run_after=one.spec.run_after,
+            policy=one.spec.policy,
+            schedule=one.spec.schedule,
         ),
         status=one.status,
         kind=one.kind,

@@ -22,6 +22,15 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """A pod that carries an operation out."""
+
+    name: str
+    uid: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """A dataset and all around it."""
 
@@ -36,8 +45,8 @@ class Seen:
     """Statuses of operations that cannot be carried out, by ``KIND/NAME``."""
     operations: Mapping[str, str] = field(default_factory=dict)
     """Phases of operations of the namespace, by ``KIND/NAME``."""
-    pods: Mapping[str, str] = field(default_factory=dict)
-    """Phases of pods that mount the dataset, by name."""
+    pods: Mapping[str, Carried] = field(default_factory=dict)
+    """Pods that carry operations out, by name."""
     owner: Dataset | None = None
     """The dataset that it stands for, where it stands for another."""
     owner_shares: Mapping[str, str] = field(default_factory=dict)

@@ -30,7 +30,7 @@ from lockstep.api.names import API_VERSION
 from lockstep.api.wire import to_builtins
 from lockstep.compat.fluid.objects import DATASETS, Runtime, RuntimeStatus
 from lockstep.compat.fluid.translate import Problem, Wanted, quota_of, translate
-from lockstep.data.core import loads, objects, placement, processes, sharing
+from lockstep.data.core import loads, objects, placement, processes, runs, sharing
 from lockstep.data.core.dataset_state import Decision, Seen
 from lockstep.data.core.status import dataset_status
 from lockstep.runtime.actions import Action, Change, Create, Delete
@@ -107,13 +107,14 @@ def _refer(seen: Seen, shared: sharing.Reference, now: str) -> Decision:
     )
     actions, told = _processes(seen, True, now)
     actions = [*_guard(seen), *_bind(seen), *_label(seen, dict(seen.owner_shares)), *actions]
-    return Decision(actions, status, processes=told)
+    again = loads.again(seen, now, synced=False)
+    return Decision(actions, status, processes=told, again=again)
 
 
 def _processes(seen: Seen, bound: bool, now: str) -> tuple[list[Action], dict[str, Any]]:
     actions, told = list[Action](), dict[str, Any](seen.refused)
     for one in seen.processes:
-        if one.status.phase not in processes.OVER:
+        if one.status.phase not in runs.OVER or (runs.recurs(one) and not runs.unserved(one)):
             waits = loads.waits(seen, one.spec.run_after)
             key = f"{one.kind}/{one.metadata.name}"
             more, told[key] = processes.step(one, seen.pods, bound, waits, now)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from lockstep.api import cron, quantity
+from lockstep.api import quantity, timestamp
 from lockstep.api.dataset_cache import DatasetCache, TargetStatus
-from lockstep.compat.fluid.objects import Condition, DataLoad, OperationStatus, RunAfter, Target
+from lockstep.compat.fluid.objects import DataLoad, OperationStatus, RunAfter, Target
+from lockstep.data.core import runs
 from lockstep.data.core.dataset_state import Seen
+from lockstep.data.core.runs import OVER
 
 TOO_LARGE: Final = "TooLargeForTheCache"
 SYNC_EVERY: Final = 300.0
 """Seconds between two listings of a dataset whose runtime says ``autoSync``."""
-_YEARS: Final = 3e8
 RATE: Final = "rateLimit"
 """Option of a DataLoad: bytes a second for each node, as ``100Mi``."""
-_OVER = ("Complete", "Failed")
 
 
 def _paths(load: DataLoad) -> list[Target]:
@@ -30,11 +29,8 @@ def _unserved(load: DataLoad) -> str:
     """Return why *load* cannot be carried out; empty when it can."""
     if load.spec.policy not in ("", "Once", "Cron", "OnEvent"):
         return f"spec.policy is {load.spec.policy!r}: it must be Once, Cron or OnEvent"
-    if load.spec.policy == "Cron":
-        try:
-            cron.parse(load.spec.schedule)
-        except cron.BadSchedule as error:
-            return f"spec.schedule: {error}"
+    if problem := runs.unserved(load):
+        return problem
     if (text := load.spec.options.get(RATE)) is not None and not _readable(text):
         return f"spec.options.{RATE} is {text!r}: write bytes a second, as 100Mi"
     named = load.spec.dataset.namespace
@@ -55,9 +51,9 @@ def _waiting(seen: Seen) -> list[DataLoad]:
 
 def _active(seen: Seen, load: DataLoad) -> bool:
     """Tell whether *load* runs, or has to."""
-    if load.spec.policy == "Cron":
+    if runs.recurs(load):
         return load.status.phase == "Executing"
-    return load.status.phase not in _OVER or _renewed(seen, load)
+    return load.status.phase not in OVER or _renewed(seen, load)
 
 
 def _renewed(seen: Seen, load: DataLoad) -> bool:
@@ -89,30 +85,15 @@ def reload(seen: Seen, now: str, *, synced: bool) -> str:
     before = next((one.spec.reload for one in seen.caches if one.spec.reload), "")
     if asked:
         return asked[-1]
-    return f"sync-{int(_moment(now) // SYNC_EVERY)}" if synced else before
+    return f"sync-{int(timestamp.parse(now) // SYNC_EVERY)}" if synced else before
 
 
 def again(seen: Seen, now: str, *, synced: bool) -> float | None:
     """Return in how many seconds a warm-up or a listing falls due by the clock."""
-    moment = _moment(now)
-    due = [_next(one) - moment for one in seen.loads if one.spec.policy == "Cron"]
+    found = runs.soonest((*seen.loads, *seen.processes), now)
     if synced:
-        due.append(SYNC_EVERY - moment % SYNC_EVERY)
-    found = [max(0.1, one) for one in due if one < _YEARS]
-    return min(found, default=None)
-
-
-def _next(load: DataLoad) -> float:
-    """Return when *load* falls due by its schedule (seconds since 1970)."""
-    if _unserved(load):
-        return float("inf")
-    since = load.status.last_schedule_time or load.metadata.creation_timestamp or ""
-    found = cron.parse(load.spec.schedule).after(_moment(since)) if since else None
-    return float("inf") if found is None else found
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+        found.append(SYNC_EVERY - timestamp.parse(now) % SYNC_EVERY)
+    return max(0.1, min(found)) if found else None
 
 
 def rate(seen: Seen) -> int:
@@ -144,44 +125,28 @@ def statuses(seen: Seen, *, bound: bool, now: str) -> dict[str, OperationStatus]
     return {
         one.metadata.name: _status(seen, one, bound, now)
         for one in seen.loads
-        if one.status.phase not in _OVER or _renewed(seen, one) or _recurs(one)
+        if one.status.phase not in OVER or _renewed(seen, one) or _recurs(one)
     }
 
 
 def _status(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationStatus:
     if problem := _unserved(load):
-        return _ended(load, "Failed", "NotServed", problem, now)
+        return runs.ended(load.status, "Failed", "NotServed", problem, now)
     if which := waits(seen, load.spec.run_after):
         return OperationStatus(phase="Pending", waiting_for={"operationComplete": which})
-    if load.spec.policy == "Cron" and load.status.phase != "Executing":
-        return _scheduled(load, now)
+    if runs.between(load, now):
+        return msgspec.structs.replace(load.status, phase=load.status.phase or "Pending")
+    if runs.recurs(load) and load.status.phase != "Executing":
+        return runs.begun(load, now, {"progress": "0%"})
     found = _executing(seen, load, bound, now)
+    if load.spec.policy != "OnEvent":
+        return found
     bound_now = next((one.spec.version for one in seen.caches if one.spec.version), "")
-    infos = {**found.infos, "version": bound_now} if load.spec.policy == "OnEvent" else found.infos
-    ended = found.phase == "Complete" and load.spec.policy == "Cron"
-    return msgspec.structs.replace(
-        found,
-        infos=infos,
-        last_schedule_time=load.status.last_schedule_time,
-        last_successful_time=now if ended else load.status.last_successful_time,
-    )
+    return msgspec.structs.replace(found, infos={**found.infos, "version": bound_now})
 
 
 def _recurs(load: DataLoad) -> bool:
-    return load.spec.policy == "Cron" and not _unserved(load)
-
-
-def _scheduled(load: DataLoad, now: str) -> OperationStatus:
-    """Return the status of a warm-up between two runs, or that of the run that falls due."""
-    if _next(load) > _moment(now):
-        return msgspec.structs.replace(load.status, phase=load.status.phase or "Pending")
-    return OperationStatus(
-        phase="Executing",
-        started_at=now,
-        infos={"progress": "0%"},
-        last_schedule_time=now,
-        last_successful_time=load.status.last_successful_time,
-    )
+    return runs.recurs(load) and not _unserved(load)
 
 
 def _executing(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationStatus:
@@ -189,21 +154,27 @@ def _executing(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationSt
         return OperationStatus(phase="Pending")
     caches = [one for one in seen.caches if _asked(load, one)]
     parts = [part for one in caches for part in _parts(load, one)]
-    started = load.status.started_at or now
+    so_far = msgspec.structs.replace(
+        load.status,
+        phase="Executing",
+        duration="",
+        conditions=[],
+        waiting_for={},
+        started_at=load.status.started_at or now,
+        infos={"progress": "0%"},
+    )
     if not caches or not _current(seen, load, caches) or None in parts:
-        return OperationStatus(phase="Executing", started_at=started, infos={"progress": "0%"})
+        return so_far
     total = _sum([part for part in parts if part is not None])
-    infos = _infos(total, caches)
+    so_far = msgspec.structs.replace(so_far, infos=_infos(total, caches))
     partly = [one for one in caches if one.status.reason == TOO_LARGE]
     if partly and not total.done:
-        so_far = OperationStatus(started_at=started, infos=infos)
         text = f"{partly[0].spec.node}: {partly[0].status.message}"
-        return _ended(load, "Failed", TOO_LARGE, text, now, so_far=so_far)
+        return runs.ended(so_far, "Failed", TOO_LARGE, text, now)
     if total.done:
-        done = OperationStatus(started_at=started, infos=infos)
         text = f"{total.files} files, {total.bytes} bytes are cached"
-        return _ended(load, "Complete", "DataLoaded", text, now, so_far=done)
-    return OperationStatus(phase="Executing", started_at=started, infos=infos)
+        return runs.ended(so_far, "Complete", "DataLoaded", text, now)
+    return so_far
 
 
 def _asked(load: DataLoad, cache: DatasetCache) -> bool:
@@ -253,36 +224,3 @@ def _infos(total: TargetStatus, caches: Sequence[DatasetCache]) -> dict[str, str
     if failed := [one for one in caches if one.status.phase == "Failed"]:
         found["problem"] = f"{failed[0].spec.node}: {failed[0].status.message}"
     return found
-
-
-def _ended(
-    load: DataLoad,
-    phase: str,
-    reason: str,
-    message: str,
-    now: str,
-    *,
-    so_far: OperationStatus | None = None,
-) -> OperationStatus:
-    before = so_far or load.status
-    started = before.started_at or now
-    condition = Condition(
-        type=phase,
-        status="True",
-        reason=reason,
-        message=message,
-        last_probe_time=now,
-        last_transition_time=now,
-    )
-    return OperationStatus(
-        phase=phase,
-        duration=f"{_seconds(started, now)}s",
-        conditions=[condition],
-        infos=before.infos,
-        started_at=started,
-    )
-
-
-def _seconds(since: str, now: str) -> int:
-    ends = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (since, now)]
-    return max(0, round((ends[1] - ends[0]).total_seconds()))

@@ -3,53 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from lockstep.api.core import PODS
 from lockstep.api.meta import owner_reference
-from lockstep.compat.fluid.objects import Condition, DataProcess, OperationStatus
-from lockstep.runtime.actions import Action, Create
+from lockstep.compat.fluid.objects import DataProcess, OperationStatus
+from lockstep.data.core import runs
+from lockstep.data.core.dataset_state import Carried
+from lockstep.runtime.actions import Action, Create, Delete
 
 Json = dict[str, Any]
-OVER = ("Complete", "Failed")
+_POD: Final = "pod"
+"""Among what a status tells of a run by the clock: the pod that carries it out."""
 _VOLUME = "lockstep-dataset"
 
 
 def step(
-    process: DataProcess, phases: Mapping[str, str], bound: bool, waits: str, now: str
+    process: DataProcess, pods: Mapping[str, Carried], bound: bool, waits: str, now: str
 ) -> tuple[Sequence[Action], OperationStatus]:
     """Return what to do for *process* and what to say of it.
 
-    *phases* are those of pods by name, *bound* is whether the dataset is, *waits* what it is to run
-    after and is not over.
+    *pods* are those that are there by name, *bound* is whether the dataset is, *waits* what it is
+    to run after and is not over.
     """
-    name = pod_name(process)
-    started = process.status.started_at
-    if not process.spec.processor:
-        return [], _ended("Failed", "NotServed", "spec.processor is empty", started or now, now)
-    if waits:
-        return [], OperationStatus(phase="Pending", waiting_for={"operationComplete": waits})
-    if not bound:
-        return [], OperationStatus(phase="Pending")
-    phase = phases.get(name)
-    if phase is None and not started:
-        return [Create(PODS, _pod(process), process.metadata.namespace)], OperationStatus(
-            phase="Executing", started_at=now
-        )
-    if phase == "Succeeded":
-        return [], _ended("Complete", "DataProcessed", f"pod {name} succeeded", started, now)
-    if phase == "Failed":
+    wrong = "" if process.spec.processor else "spec.processor is empty"
+    if problem := wrong or runs.unserved(process):
+        return [], runs.ended(process.status, "Failed", "NotServed", problem, now)
+    if process.status.phase != "Executing":
+        if waits:
+            return [], OperationStatus(phase="Pending", waiting_for={"operationComplete": waits})
+        if runs.between(process, now):
+            return [], replace(process.status, phase=process.status.phase or "Pending")
+        if not bound:
+            return [], replace(process.status, phase="Pending")
+    return _run(process, pods, now)
+
+
+def _run(
+    process: DataProcess, pods: Mapping[str, Carried], now: str
+) -> tuple[Sequence[Action], OperationStatus]:
+    """Return what begins a run of *process*, or how the present one does."""
+    going = process.status.phase == "Executing" and bool(process.status.started_at)
+    name = pod_name(process) if going else _next_name(process)
+    pod, space = pods.get(name), process.metadata.namespace
+    if not going:
+        status = runs.begun(process, now, {_POD: name} if runs.recurs(process) else {})
+        last = pods.get(pod_name(process))
+        gone = [Delete(PODS, last.name, last.uid, space)] if last and last.name != name else []
+        return [*gone, Create(PODS, _pod(process, name), space)], status
+    if pod is not None and pod.phase == "Succeeded":
+        text = f"pod {name} succeeded"
+        return [], runs.ended(process.status, "Complete", "DataProcessed", text, now)
+    if pod is not None and pod.phase == "Failed":
         text = f"pod {name} failed; `lockstep logs pod/{name}` says why"
-        return [], _ended("Failed", "DataProcessFailed", text, started, now)
-    return [], OperationStatus(phase="Executing", started_at=started or now)
+        return [], runs.ended(process.status, "Failed", "DataProcessFailed", text, now)
+    again = [] if pod is not None else [Create(PODS, _pod(process, name), space)]
+    return again, process.status
 
 
 def pod_name(process: DataProcess) -> str:
-    """Return the name of the pod that carries *process* out."""
-    return f"{process.metadata.name[:240]}-{process.kind.removeprefix('Data').lower()}"
+    """Return the name of the pod that carries *process* out, or did last."""
+    return process.status.infos.get(_POD) or _name(process)
 
 
-def _pod(process: DataProcess) -> Json:
+def _name(process: DataProcess) -> str:
+    return f"{process.metadata.name[:220]}-{process.kind.removeprefix('Data').lower()}"
+
+
+def _next_name(process: DataProcess) -> str:
+    """Return the name of the pod of the run that begins: one for each time, however often tried."""
+    return f"{_name(process)}-{int(runs.due(process))}" if runs.recurs(process) else _name(process)
+
+
+def _pod(process: DataProcess, name: str) -> Json:
     spec, meta = process.spec, process.metadata
     job = (spec.processor.get("job") or {}).get("podSpec")
     script = spec.processor.get("script") or {}
@@ -72,7 +100,7 @@ def _pod(process: DataProcess) -> Json:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": pod_name(process),
+            "name": name,
             "namespace": meta.namespace,
             "ownerReferences": [owner_reference(process)],
         },
@@ -90,15 +118,3 @@ def _container(script: Json) -> Json:
         "command": [*command, "-c", str(script.get("source", ""))],
         **{name: script[name] for name in ("env", "resources", "volumeMounts") if name in script},
     }
-
-
-def _ended(phase: str, reason: str, message: str, started: str, now: str) -> OperationStatus:
-    condition = Condition(
-        type=phase,
-        status="True",
-        reason=reason,
-        message=message,
-        last_probe_time=now,
-        last_transition_time=now,
-    )
-    return OperationStatus(phase=phase, conditions=[condition], started_at=started or now)
