@@ -31,12 +31,15 @@ class UsageQuerySpec(Wire, frozen=True):
         Meta(max_length=20, description="Prices to count with, in place of the PriceLists."),
     ] = []
     shape: Annotated[
-        Literal["Lines", "Allocation", "Records"],
+        Literal["Lines", "Allocation", "Records", "Jobs"],
         Meta(
-            description="Lines, the JSON that OpenCost answers at /allocation, or what is on "
-            "record; that in the namespace lockstep-system alone."
+            description="Lines, the JSON that OpenCost answers at /allocation, what is on record "
+            "(in the namespace lockstep-system alone), or the namespace's jobs, also deleted ones."
         ),
     ] = "Lines"
+    job: Annotated[
+        str, Meta(max_length=253, description="With Jobs: those of this name; all when empty.")
+    ] = ""
 
 
 class UsageLine(Wire, frozen=True):
@@ -65,7 +68,9 @@ class UsageQueryStatus(Wire, frozen=True):
     prices: Annotated[list[Price], Meta(description="Prices that hold for what was used.")] = []
     warnings: Annotated[list[str], Meta(description="Budgets that are nearly spent.")] = []
     allocation: Annotated[str, Meta(description="The answer in OpenCost's shape, as JSON.")] = ""
-    records: Annotated[str, Meta(description="Nodes and claims: JSON, zlib, base64.")] = ""
+    records: Annotated[
+        str, Meta(description="Nodes and claims, or jobs, newest first: JSON, zlib, base64.")
+    ] = ""
 
 
 class UsageQuery(Wire, frozen=True):

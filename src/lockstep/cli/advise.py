@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lockstep.cli import kinds
 from lockstep.cli.app import App
 from lockstep.cli.completion import OneNamed
-from lockstep.cli.connect import run
+from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, usage
+from lockstep.cli.naming import job_of
 from lockstep.cli.options import Namespaced, Output
 from lockstep.cli.output import Format, show
 
@@ -50,16 +51,20 @@ def advise(
     """
     with usage("NAME"):
         wanted = kinds.single(name)
-        if wanted.kind != "job":
-            raise ValueError(f"{wanted} is no job")
+        if wanted.kind not in ("job", "pod"):
+            raise ValueError(f"{wanted} is no job and no pod of one")
     if not 10 <= steps <= MOST_STEPS:
         raise BadInput(f"--steps: given {steps}; must be between 10 and {MOST_STEPS}")
     if not 1 <= experiments <= 8:
         raise BadInput(f"--experiments: given {experiments}; must be between 1 and 8")
     from lockstep.cli import advising
 
-    asked = advising.Asked(wanted.name, prove, experiments, steps, patience)
-    told = run(target, lambda s: advising.advise(s, asked))
+    async def ask(session: Session) -> Told:
+        job = await job_of(session, wanted.name)
+        asked = advising.Asked(job, prove, experiments, steps, patience)
+        return await advising.advise(session, asked)
+
+    told = run(target, ask)
     show(tree(told), lines(told), output)
 
 

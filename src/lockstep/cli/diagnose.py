@@ -93,11 +93,14 @@ def _job(
 
 
 def _of_job(name: str, target: Target) -> Diagnosis:
-    from lockstep.api.training import TRAINING_JOBS
+    from lockstep.api.job_record import JobRecord
     from lockstep.cli.connect import Session, run
+    from lockstep.cli.gone_jobs import job_or_record
+    from lockstep.cli.naming import job_of
 
     async def ask(session: Session) -> Diagnosis:
-        job = await session.client.get(TRAINING_JOBS, name, session.namespace)
+        found = await job_or_record(session, await job_of(session, name))
+        job = found.job if isinstance(found, JobRecord) else found
         if job.status.diagnosis is None:
             raise CommandFailed(
                 f"job {name} ({job.status.phase or 'new'}): nothing is known to be wrong with it",
@@ -112,9 +115,10 @@ def _collected(name: str, target: Target, folder: Path) -> Diagnosis:
     from lockstep.api.training import TrainingJob
     from lockstep.cli.collecting import collect, judged
     from lockstep.cli.connect import Session, run
+    from lockstep.cli.naming import job_of
 
     async def ask(session: Session) -> tuple[TrainingJob, list[str]]:
-        return await collect(session, name, folder)
+        return await collect(session, await job_of(session, name), folder)
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"--collect: {folder} is there already and not an empty folder")

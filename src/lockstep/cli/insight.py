@@ -9,6 +9,7 @@ from typing import Annotated
 from lockstep.api.core import PODS, Pod
 from lockstep.api.dataset_cache import DATASET_CACHES
 from lockstep.api.gang import GANGS, Gang
+from lockstep.api.job_record import JobRecord, closed
 from lockstep.api.node_health import NODE_HEALTHS, slow_network
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
@@ -16,12 +17,14 @@ from lockstep.cli.app import App
 from lockstep.cli.completion import OneNamed
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import CommandFailed, usage
+from lockstep.cli.gone_jobs import job_or_record, was_deleted
 from lockstep.cli.naming import resolve_one
 from lockstep.cli.options import Namespaced, Output
 from lockstep.cli.output import Format, print_lines, show
 from lockstep.cli.views.explain import (
     claims_within,
     data_lines,
+    explain_deleted,
     explain_gang,
     explain_job,
     explain_pod,
@@ -140,16 +143,16 @@ async def _explain(
         return [*explain_pod(pod, now), *await _data(session, claims)], pod
     gang = await _looked_at(session, wanted.name)
     if wanted.kind == "job":
-        try:
-            job = await client.get(TRAINING_JOBS, wanted.name, session.namespace)
-        except NotFound:
-            if gang is None or not plain:
-                raise
-        else:
+        job = await session.find(TRAINING_JOBS, wanted.name)
+        if job is not None:
             waiting = gang is not None and not ended(job)
             lines = [*explain_job(job, gang, now), *await _data(session, claims_within(job))]
             lines += await _slow(session, gang)
             return lines, gang if gang is not None and waiting else job
+        if gang is None or not plain:
+            found = await job_or_record(session, wanted.name)
+            if isinstance(found, JobRecord):
+                return [was_deleted(found), *explain_deleted(closed(found), now)], closed(found)
     if gang is None:
         raise CommandFailed(
             f"there is no gang {wanted.name!r} in namespace {session.namespace}",

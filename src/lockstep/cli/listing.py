@@ -12,6 +12,7 @@ import typer
 
 from lockstep.api.core import EVENTS, NODES, PODS, Event
 from lockstep.api.gang import GANGS
+from lockstep.api.job_record import JobRecord, closed
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.node_policy import NODE_POLICIES
@@ -27,6 +28,7 @@ from lockstep.cli.choice import Choice
 from lockstep.cli.completion import OneNamed, objects
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import usage
+from lockstep.cli.gone_jobs import job_or_record, was_deleted
 from lockstep.cli.naming import resolve_all, resolve_one
 from lockstep.cli.options import Everywhere, Namespaced, Output, Watch
 from lockstep.cli.output import (
@@ -43,6 +45,7 @@ from lockstep.cli.views import catalog
 from lockstep.kube.errors import Forbidden
 from lockstep.kube.named import in_all_or_own, readable
 from lockstep.kube.silent_parts import CARRY, warnings
+from lockstep.kube.usage import recorded_jobs
 
 CARRIED: Final[tuple[Resource[Any], ...]] = (TRAINING_JOBS, GANGS)
 """Kinds that stay as they are while parts of Lockstep do not run."""
@@ -61,6 +64,9 @@ def list_(
     choice: Choice,
     output: Output = Format.TABLE,
     watch: Watch = False,
+    deleted: Annotated[
+        bool, "--deleted", "Jobs of the namespace that were deleted, as they are on record."
+    ] = False,
     target: Everywhere,
 ) -> None:
     """List objects: jobs, when no KIND is given.
@@ -71,9 +77,16 @@ def list_(
       lockstep list --phase Failed,Restarting --sort age
       lockstep list gangs -A -o wide
       lockstep list pods -l lockstep.dev/job=digits --watch
+      lockstep list --deleted --sort age
     """
     with usage("KIND"):
         short, res = kinds.resource(kind)
+    with usage("--deleted"):
+        if deleted and (res is not TRAINING_JOBS or watch or target.all_namespaces):
+            raise ValueError("lists jobs of one namespace, without --watch")
+    if deleted:
+        run(target, lambda session: _list_deleted(session, choice, output))
+        return
     _list(target, short, res, choice, output, watch=watch)
 
 
@@ -130,7 +143,7 @@ def get(
 
 @app.command()
 def describe(name: OneNamed, *, output: Output = Format.TABLE, target: Namespaced) -> None:
-    """Show everything worth knowing about one object.
+    """Show everything worth knowing about one object; of a deleted job, what is on record.
 
     With -o json or yaml: the object with its gang, pods and events.
 
@@ -168,6 +181,20 @@ async def list_all(
     )
     for warning in await silent if silent is not None else ():
         note(f"warning: {warning}")
+
+
+async def _list_deleted(session: Session, choice: Choice, output: Format) -> None:
+    """Print the jobs that are on record and no longer there."""
+    found = await recorded_jobs(session.client, session.namespace)
+    match = parse_labels(choice.selector)
+    jobs = [closed(one) for one in found if one.deleted and match.matches(one.job.metadata.labels)]
+    if structured(output) or output is Format.NAME:
+        items = choice.of_objects([to_builtins(one) for one in jobs])
+        _print_objects(items, "job", output, single=False)
+        return
+    table = catalog.view(TRAINING_JOBS).build({"TrainingJob": jobs, "Gang": []}, time.time())
+    empty = f"no deleted jobs of {session.namespace} are on record"
+    print_table(choice.of_rows(table), output, empty=empty)
 
 
 async def _raw_list(session: Session, short: str, res: Resource[Any], selector: str) -> list[Json]:
@@ -266,8 +293,13 @@ async def page(session: Session, ref: kinds.Reference) -> list[str]:
     ref = await resolve_one(session, ref)
     client, res = session.client, ref.resource
     namespace = session.home(res)
-    obj = await client.get(res, ref.name, namespace)
     now = time.time()
+    if res is TRAINING_JOBS:
+        found = await job_or_record(session, ref.name)
+        if isinstance(found, JobRecord):
+            lines = pages.describe_job(closed(found), None, [], [], now)
+            return [f"{was_deleted(found)}; this is its record", "", *lines]
+    obj = await client.get(res, ref.name, namespace)
     events = await _events(session, ref, obj.metadata, uid=obj.metadata.uid)
     if res is TRAINING_JOBS:
         gang = await session.find(GANGS, ref.name)
@@ -295,6 +327,11 @@ async def _whole_page(session: Session, ref: kinds.Reference) -> Json:
     """Return the object and what belongs to it, as plain trees."""
     ref = await resolve_one(session, ref)
     client, namespace = session.client, session.home(ref.resource)
+    if ref.kind == "job":
+        kept = await job_or_record(session, ref.name)
+        if isinstance(kept, JobRecord):
+            gone: Json = {"object": to_builtins(closed(kept)), "deleted": kept.deleted}
+            return {**gone, "gang": None, "pods": [], "events": []}
     found: Json = {"object": await _raw(session, ref)}
     label = {"job": JOB_LABEL, "gang": GANG_LABEL}.get(ref.kind)
     if label is not None:

@@ -9,13 +9,15 @@ from typing import Annotated, Final
 
 from lockstep.api import duration, names
 from lockstep.api.core import PODS
-from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.job_record import JobRecord
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
 from lockstep.cli.app import App, AtLeast
 from lockstep.cli.completion import objects
 from lockstep.cli.connect import InNamespace, Session
 from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.following import follow_job, follow_pod
+from lockstep.cli.gone_jobs import job_or_record, was_deleted
 from lockstep.cli.log_streams import (
     STARTED,
     Request,
@@ -150,7 +152,7 @@ async def _print_job(session: Session, request: Request) -> None:
     kept = [one for one in kept if request.means(one)]
     pods = [pod for pod in await pods_of(session, request) if pod.status.phase in STARTED]
     if job is None and not kept:
-        await session.client.get(TRAINING_JOBS, request.name, session.namespace)
+        raise _no_log_of(await job_or_record(session, request.name))
     known = attempts(kept, pods)
     wanted = _attempt(request, known)
     if wanted is None and pods and request.previous:
@@ -174,6 +176,17 @@ async def _print_job(session: Session, request: Request) -> None:
     for pod in pods:
         prefix = prefix_of(pod) if several else ""
         await stream(session, request, pod.metadata.name, prefix, follow=False)
+
+
+def _no_log_of(gone: TrainingJob | JobRecord) -> CommandFailed:
+    """Return that nothing is left of what a job wrote but the last lines on record."""
+    if isinstance(gone, TrainingJob):
+        return CommandFailed(f"no pod of job {gone.metadata.name} has started yet")
+    name = gone.job.metadata.name
+    return CommandFailed(
+        f"{was_deleted(gone)}, and no node keeps its log",
+        f"`lockstep describe {name}` shows its record with the last line of each failed rank",
+    )
 
 
 def _attempt(request: Request, known: Sequence[int]) -> int | None:

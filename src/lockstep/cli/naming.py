@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from lockstep.api.core import PODS
-from lockstep.api.names import ARRAY_LABEL
+from lockstep.api.names import ARRAY_LABEL, JOB_LABEL
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
@@ -62,3 +62,18 @@ async def resolve_one(session: Session, ref: Reference) -> Reference:
             f"{ref.name} is an array of {len(found)} jobs", f"name one of them: {names}"
         )
     return found[0]
+
+
+async def job_of(session: Session, name: str) -> str:
+    """Return the job of a name: the job itself, or that of the pod of this name.
+
+    Raises:
+        CommandFailed: when the name stands for the jobs of an array, or for a pod of no job.
+    """
+    ref = await resolve_one(session, Reference("job", name, TRAINING_JOBS, bare=True))
+    if ref.kind == "job":
+        return ref.name
+    pod = await session.client.get(PODS, ref.name, session.namespace)
+    if job := pod.metadata.labels.get(JOB_LABEL):
+        return job
+    raise CommandFailed(f"pod {ref.name} belongs to no job", "name a job: `lockstep list`")

@@ -26,6 +26,7 @@ from lockstep.cli import connect
 from lockstep.cli.app import App
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput
+from lockstep.cli.naming import job_of
 from lockstep.cli.options import Cluster, Watch
 from lockstep.cli.output import Format, encode, note, print_table
 from lockstep.cli.views import devices, ranks
@@ -126,6 +127,7 @@ async def _ranks(session: Session, name: str) -> Picture:
     """Return the ranks of a job, as their launchers report them."""
     client, namespace = session.client, session.namespace
     try:
+        name = await job_of(session, name)
         job = await client.get(TRAINING_JOBS, name, namespace)
     except NotFound:
         kinds = ", ".join(Subject)

@@ -14,6 +14,7 @@ import msgspec
 
 from lockstep.api import timestamp
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.packing import unpack
 from lockstep.api.price_list import PRICE_LISTS, PriceList
 from lockstep.api.usage_query import UsageQuerySpec
 from lockstep.api.wire import convert
@@ -22,8 +23,7 @@ from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.target import Target
 from lockstep.insight.cost import billing, prices
 from lockstep.insight.cost.prices import HOUR
-from lockstep.insight.history.packing import Records, merge, unpack
-from lockstep.insight.history.records import Claim, NodeSpan
+from lockstep.insight.history.records import Claim, NodeSpan, Records, merge
 from lockstep.insight.history.store import Store
 from lockstep.kube.usage import NoAnswer, Refused, ask
 
@@ -93,7 +93,9 @@ async def _asked(session: Session, start: float, end: float) -> Records:
         by=["job"], start=timestamp.show(start), end=timestamp.show(end), shape="Records"
     )
     try:
-        return unpack((await ask(session.client, SYSTEM_NAMESPACE, spec)).records)
+        answer = await ask(session.client, SYSTEM_NAMESPACE, spec)
+        found: Records = unpack(answer.records, Records)
+        return found
     except Refused as error:
         if end - start < 2 * HOUR:
             raise CommandFailed(str(error), "--records FILE reads the records of a file") from None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
+from lockstep.api import timestamp
 from lockstep.api.core import EVENTS, LEASES, PODS
 from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS
+from lockstep.api.job_record import JobRecord, closed
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.console.cluster_cache import ClusterCache
@@ -18,7 +23,8 @@ from lockstep.console.views import job, ranks
 from lockstep.console.views.kinds import KINDS, OBJECTS
 from lockstep.console.views.picture import Picture
 from lockstep.console.views.query import BadQuery, require_names
-from lockstep.kube.errors import Forbidden, NotFound
+from lockstep.kube.errors import ApiError, Forbidden, NotFound
+from lockstep.kube.usage import recorded_jobs
 
 
 class JobPage(Topic):
@@ -29,6 +35,7 @@ class JobPage(Topic):
     def __init__(self, world: ClusterCache, session: Session, namespace: str, name: str) -> None:
         super().__init__(world, session)
         self._namespace, self._name = namespace, name
+        self._records: list[JobRecord] | None = None
 
     def concerns(self, kind: str, namespace: str, name: str) -> bool:
         """Tell whether a change belongs to the job; events of its pods are named as they are."""
@@ -46,15 +53,32 @@ class JobPage(Topic):
         pods = world.pods_of(space, name) if may["Pod"] else []
         about = [name, *(pod.metadata.name for pod in pods)]
         usage = await self._usage(pods)
+        present = world.jobs.get(space, name)
+        if present is not None:
+            self._records = None
+        record = await self._deleted() if present is None else None
         found = job.page(
-            world.jobs.get(space, name),
+            present if record is None else closed(record),
             world.gangs.get(space, name) if may["Gang"] else None,
             pods,
             world.events_about(space, about) if may["Event"] else [],
             usage,
         )
         hidden = sorted(kind for kind, allowed in may.items() if not allowed)
-        return Picture({**found.facts, "hidden": hidden}, found.order, found.rows)
+        deleted = {} if record is None else {"deleted": record.deleted}
+        return Picture({**found.facts, **deleted, "hidden": hidden}, found.order, found.rows)
+
+    async def _deleted(self) -> JobRecord | None:
+        """Return the record of a job that is gone, which is asked for once."""
+        if self._records is None:
+            self._records = []
+            with suppress(ApiError):
+                client = self.session.client
+                found = await recorded_jobs(client, self._namespace, self._name)
+                # It may have gone a moment ago, and the recorder not have seen it.
+                at = timestamp.show(time.time())
+                self._records = [structs.replace(o, deleted=o.deleted or at) for o in found[:1]]
+        return next(iter(self._records), None)
 
     async def _usage(self, pods: list[Any]) -> dict[str, Any]:
         """Return what the devices of the pods' nodes do, where the user may see that."""

@@ -17,10 +17,12 @@ from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.usage_query import USAGE_QUERIES
 from lockstep.insight.budget_hold import BudgetHold
 from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.history import days
+from lockstep.insight.history.job_recorder import JobRecorder
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
 from lockstep.insight.metrics import AdviceMetrics
@@ -67,6 +69,10 @@ def add_history(manager: Manager, records: Path | None, closed: Path | None = No
     manager.add(usage.follow(gangs).follow(pods, _keys))
     manager.add(Controller("node-history", shell.note_node, workers=1).follow(nodes))
     manager.add_task(shell.sweep)
+    jobs = manager.informer(TRAINING_JOBS)
+    recorder = JobRecorder(jobs, store)
+    manager.add(Controller("job-history", recorder.reconcile, workers=2).follow(jobs))
+    manager.add_task(recorder.sweep)
     if closed is not None:
         manager.add_task(partial(_close_days, store, closed))
     lists, teams = manager.informer(PRICE_LISTS), manager.informer(TEAMS)

@@ -19,6 +19,7 @@ import msgspec
 from lockstep.api import timestamp
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.packing import pack
 from lockstep.api.price_list import Price, PriceList
 from lockstep.api.team import Team
 from lockstep.api.usage_query import (
@@ -32,7 +33,7 @@ from lockstep.insight.cost.allocation import allocations
 from lockstep.insight.cost.billing import Line
 from lockstep.insight.cost.budgets import standings
 from lockstep.insight.cost.prices import Prices
-from lockstep.insight.history.packing import pack
+from lockstep.insight.history.job_recorder import told
 from lockstep.insight.history.records import Claim, NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.kube.client import Client
@@ -85,6 +86,8 @@ class UsageAnswers:
 
     async def _answer(self, query: UsageQuery) -> UsageQueryStatus:
         asked = query.spec
+        if asked.shape == "Jobs":
+            return await self._jobs(query.metadata.namespace, asked.job)
         lists = [PriceList(metadata=ObjectMeta(name="given"), spec=one) for one in asked.prices]
         there = sorted(self.lists, key=lambda one: one.metadata.name)
         known, wrong = prices.read(lists or there)
@@ -105,6 +108,13 @@ class UsageAnswers:
             )
         return status
 
+    async def _jobs(self, namespace: str, name: str) -> UsageQueryStatus:
+        try:
+            text = await asyncio.to_thread(told, self.store, namespace, name, MOST_BYTES)
+        except sqlite3.Error as error:
+            return _refused(f"the records of jobs cannot be read: {error}")
+        return UsageQueryStatus(state="Answered", records=text)
+
     def _count(
         self, query: UsageQuery, known: Prices, start: float, end: float
     ) -> UsageQueryStatus:
@@ -113,12 +123,12 @@ class UsageAnswers:
         if query.spec.shape == "Records":
             if space != SYSTEM_NAMESPACE:
                 return _refused(f"records are told in the namespace {SYSTEM_NAMESPACE} alone")
-            return UsageQueryStatus(state="Answered", records=pack(usage.nodes, usage.claims))
+            return UsageQueryStatus(state="Answered", records=pack((usage.nodes, usage.claims)))
         sees = None if space == SYSTEM_NAMESPACE else space.__eq__
         by: list[str] = list(query.spec.by)
         if query.spec.shape == "Allocation":
-            told = allocations(usage.nodes, usage.claims, known, by=by, sees=sees, **period)
-            return UsageQueryStatus(state="Answered", allocation=json.dumps(told))
+            found = allocations(usage.nodes, usage.claims, known, by=by, sees=sees, **period)
+            return UsageQueryStatus(state="Answered", allocation=json.dumps(found))
         bill = billing.bill(usage.nodes, usage.claims, known, by=by, sees=sees, **period)
         return UsageQueryStatus(
             state="Answered",
@@ -138,8 +148,8 @@ class UsageAnswers:
         teams = list(self.teams)
         nodes, claims = self.store.nodes(since, end), self.store.claims(since, end)
         found = standings(nodes, claims, known, end=end, teams=teams)
-        told = found if space == SYSTEM_NAMESPACE else visible.budgets_for(found, teams, space)
-        return [one.words for one in told if one.state]
+        shown = found if space == SYSTEM_NAMESPACE else visible.budgets_for(found, teams, space)
+        return [one.words for one in shown if one.state]
 
 
 def _refused(why: str) -> UsageQueryStatus:

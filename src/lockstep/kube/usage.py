@@ -6,7 +6,9 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from lockstep.api.job_record import JobRecord
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.packing import unpack
 from lockstep.api.usage_query import USAGE_QUERIES, UsageQuerySpec, UsageQueryStatus
 from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client
@@ -89,3 +91,21 @@ async def ask_all(
     if not answers and refusal is not None:
         raise refusal
     return answers
+
+
+async def recorded_jobs(
+    client: Client, namespace: str, name: str = "", patience: float = 3.0
+) -> list[JobRecord]:
+    """Return the jobs of a namespace that are on record, of one name or all, the newest first.
+
+    Without a recorder, or without the right to ask it, there are none.
+
+    Raises:
+        ApiError: when the server does not answer.
+    """
+    spec = UsageQuerySpec(by=["job"], shape="Jobs", job=name)
+    with suppress(NoAnswer, Forbidden, ValueError):
+        answer = await ask(client, namespace, spec, patience)
+        found: list[JobRecord] = unpack(answer.records, list[JobRecord])
+        return found
+    return []

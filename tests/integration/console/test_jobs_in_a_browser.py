@@ -63,7 +63,8 @@ def test_a_job_from_the_form_to_its_end(plane: ControlPlane, page: Page) -> None
 
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Delete it").click()
-    expect(page.get_by_text("There is no such job any more.")).to_be_visible()
+    expect(page.get_by_text("This is its record.")).to_be_visible()
+    expect(page.get_by_role("heading", name="hello")).to_be_visible()
     expect(page.get_by_role("log")).to_contain_text("from the pod")
     assert "hello" not in plane.ok("list")
     told = plane.ok("report", "--month", datetime.now(UTC).strftime("%Y-%m"), "-o", "json")

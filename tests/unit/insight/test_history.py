@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from lockstep.api import timestamp
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
+from lockstep.api.packing import pack, unpack
 from lockstep.api.wire import convert
 from lockstep.insight.history.deriving import claims, gone, gpu_share, node_span
-from lockstep.insight.history.packing import merge, pack, unpack
-from lockstep.insight.history.records import Claim, NodeSpan
+from lockstep.insight.history.records import Claim, NodeSpan, Records, merge
 from lockstep.insight.history.store import Store
 from lockstep.insight.history.timeline import stray, stretches
 
@@ -266,7 +266,8 @@ def test_records_asked_for_in_halves_are_the_whole(tmp_path: Path, middle: float
     store.put(held, nodes)
 
     def told(start: float, end: float) -> tuple[list[NodeSpan], list[Claim]]:
-        return unpack(pack(store.nodes(start, end), store.claims(start, end)))
+        found: Records = unpack(pack((store.nodes(start, end), store.claims(start, end))), Records)
+        return found
 
     found_nodes, found_claims = merge(told(0, middle), told(middle, 100))
     assert sorted(found_nodes, key=lambda one: one.key) == nodes

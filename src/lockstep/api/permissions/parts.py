@@ -165,7 +165,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
         cluster=(
             # It lets gangs go once their use is on record, and holds those over their budget.
             rule(GROUP, "gangs", "patch", *FOLLOW),
-            rule(GROUP, "pricelists teams", *FOLLOW),
+            rule(GROUP, "pricelists teams trainingjobs", *FOLLOW),
             *_ANSWER_USAGE,
             rule("", "pods nodes", *FOLLOW),
             _OWN_KINDS,

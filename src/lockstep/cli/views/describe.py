@@ -69,9 +69,8 @@ def _code(code: Code | None) -> list[Fact]:
 
 def _history(known: History, now: float) -> list[str]:
     """Return what is on record of a job: the last phases, and the attempts."""
-    if not known.spans:
-        return []
-    lines = _section("History", _table(history.span_table(known, now)))
+    spans = _table(history.span_table(known, now)) if known.spans else []
+    lines = _section("History", spans)
     if known.dropped_spans:
         lines.append(f"  {known.dropped_spans} earlier phases are summed up in the goodput")
     if known.attempts:

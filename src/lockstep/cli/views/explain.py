@@ -27,13 +27,27 @@ NOT_EXECUTED = "simulated: its pods take their time on simulated nodes, and no c
 
 def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
     """Return why the job is where it is, and whether it only pretends."""
-    lines = _explain_job(job, gang, now)
+    lines = [*_explain_job(job, gang, now), *_verdict(job)]
+    return [*lines, f"  {NOT_EXECUTED}"] if pretends(job) else lines
+
+
+def explain_deleted(job: TrainingJob, now: float) -> list[str]:
+    """Return how a job that was deleted had come along until then."""
+    if job.status.phase in ("Succeeded", "Failed"):
+        return explain_job(job, None, now)
+    did = f"it was {job.status.phase or 'new'}, {_restarts(job.status.restarts)}"
+    message = [f"  {cell(job.status.message)}"] if job.status.message else []
+    return [f"until then {did}", *message, *_verdict(job)]
+
+
+def _verdict(job: TrainingJob) -> list[str]:
+    """Return what is known of the last failure, and how its first rank ended."""
     if job.status.diagnosis is not None and job.status.phase != "Succeeded":
         first, *rest = words(job.status.diagnosis)
         ends = [f"  how it ended: {one}" for one in last_end(job)]
         what = "why" if job.status.phase == "Starting" else "last failure"
-        lines = [*lines, f"  {what}: {first}", *ends, *(f"  {line}" for line in rest)]
-    return [*lines, f"  {NOT_EXECUTED}"] if pretends(job) else lines
+        return [f"  {what}: {first}", *ends, *(f"  {line}" for line in rest)]
+    return []
 
 
 def _explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:

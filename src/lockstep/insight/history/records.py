@@ -88,3 +88,24 @@ class Claim:
     def key(self) -> ClaimKey:
         """Return what it is stored under."""
         return ClaimKey(self.pod_uid, self.gpu, self.purpose)
+
+
+class KeptJob(NamedTuple):
+    """A job as it was seen last; ``body`` is its record, packed."""
+
+    uid: str
+    namespace: str
+    name: str
+    created: str
+    deleted: float | None
+    body: bytes
+
+
+Records = tuple[list[NodeSpan], list[Claim]]
+
+
+def merge(one: Records, other: Records) -> Records:
+    """Return the records of two periods, each once."""
+    nodes = {node.key: node for node in (*one[0], *other[0])}
+    claims = {claim.key: claim for claim in (*one[1], *other[1])}
+    return list(nodes.values()), list(claims.values())

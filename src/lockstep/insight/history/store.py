@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from lockstep.insight.history.records import Claim, NodeSpan
+from lockstep.insight.history.records import Claim, KeptJob, NodeSpan
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS claims (
@@ -26,6 +26,11 @@ CREATE TABLE IF NOT EXISTS nodes (
   end REAL, model TEXT NOT NULL, spot INTEGER NOT NULL, labels TEXT NOT NULL,
   guessed INTEGER NOT NULL,
   PRIMARY KEY (uid, start)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS jobs (
+  uid TEXT PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL,
+  deleted REAL, body BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS jobs_by_name ON jobs (namespace, name, created);
+CREATE INDEX IF NOT EXISTS jobs_by_end ON jobs (deleted);
 """
 _VERSION: Final = 1
 # A later look may know less (a container that was started again hides its first start), so times
@@ -49,6 +54,10 @@ INSERT INTO nodes (uid, start, name, gpus, end, model, spot, labels, guessed)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET end = coalesce(end, excluded.end),
   guessed = CASE WHEN end IS NULL THEN excluded.guessed ELSE guessed END
+"""
+_PUT_JOB: Final = """
+INSERT INTO jobs (uid, namespace, name, created, deleted, body) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET deleted = excluded.deleted, body = excluded.body
 """
 _CLAIM_COLUMNS: Final = (
     "pod_uid, gpu, purpose, node, namespace, pod, gang, job, queue, user, share, start, end,"
@@ -127,6 +136,40 @@ class Store:
     def nodes(self, start: float, end: float) -> list[NodeSpan]:
         """Return the nodes that were there some time within *start* and *end*."""
         return self._nodes("WHERE start < ? AND (end IS NULL OR end > ?)", (end, start))
+
+    def put_job(self, job: KeptJob) -> None:
+        """Write the last state of a job in place of the one before."""
+        with self._lock:
+            self._db.execute(_PUT_JOB, job)
+
+    def jobs(self, namespace: str, name: str, most: int) -> list[KeptJob]:
+        """Return the latest jobs of a namespace, of one name or of all, the newest first."""
+        query = (
+            "SELECT uid, namespace, name, created, deleted, body FROM jobs WHERE namespace = ? "
+            "AND ? IN ('', name) ORDER BY created DESC, deleted IS NOT NULL, rowid DESC LIMIT ?"
+        )
+        with self._lock:
+            rows = self._db.execute(query, (namespace, name, most)).fetchall()
+        return [KeptJob(*row) for row in rows]
+
+    def jobs_there(self) -> list[tuple[str, str, str]]:
+        """Return uid, namespace and name of the jobs that are not known to be deleted."""
+        query = "SELECT uid, namespace, name FROM jobs WHERE deleted IS NULL"
+        with self._lock:
+            return self._db.execute(query).fetchall()
+
+    def jobs_gone(self, uids: Iterable[str], at: float) -> None:
+        """Write that jobs were deleted."""
+        with self._lock:
+            self._db.executemany(
+                "UPDATE jobs SET deleted = ? WHERE uid = ? AND deleted IS NULL",
+                [(at, uid) for uid in uids],
+            )
+
+    def forget_jobs(self, before: float) -> None:
+        """Drop the jobs that were deleted before a time."""
+        with self._lock:
+            self._db.execute("DELETE FROM jobs WHERE deleted < ?", (before,))
 
     def close(self) -> None:
         """Close the file."""

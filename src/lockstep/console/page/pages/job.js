@@ -127,11 +127,12 @@ export function Job({ namespace, name }) {
   const pods = all.filter((row) => row.row === 'pod');
   const events = all.filter((row) => row.row === 'event').reverse();
   const tab = route.value.query.get('tab') || 'about';
-  const tabs = [['about', t('object.about')], ['logs', t('job.log')], ['ranks', t('job.ranks')], ['pods', `${t('job.pods')} ${pods.length || ''}`], ['events', `${t('job.events')} ${events.length || ''}`], ['yaml', 'YAML']];
+  const tabs = [['about', t('object.about')], ['logs', t('job.log')], ['ranks', t('job.ranks')], ['pods', `${t('job.pods')} ${pods.length || ''}`], ['events', `${t('job.events')} ${events.length || ''}`], ...('deleted' in facts ? [] : [['yaml', 'YAML']])];
   return html`${back}
     <div class="head"><h1>${name} <${Badge} of=${job.phase} />${job.simulated ? html` <span class="tag">${t('job.simulated')}</span>` : null}</h1>
-      <${Acts} job=${job} roles=${facts.roles} onProblem=${setProblem} /></div>
+      ${'deleted' in facts ? null : html`<${Acts} job=${job} roles=${facts.roles} onProblem=${setProblem} />`}</div>
     <${Problem} of=${problem} />
+    ${'deleted' in facts ? html`<div class="notice">${t('job.record', { at: new Date(facts.deleted).toLocaleString() })}</div>` : null}
     ${facts.hidden?.length ? html`<div class="notice wait">${t('job.hidden', { kinds: facts.hidden.join(', ') })}</div>` : null}
     <${Why} job=${job} gang=${gang} />
     <${Verdict} found=${facts.diagnosis} />
