@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstep.api.admission_policy import both, by_others, rule
 from lockstep.api.names import CREATOR_ANNOTATION, GROUP, SYSTEM_NAMESPACE
 
 Json = dict[str, Any]
 
 NAME: Final = "lockstep-creator"
-_VERSION: Final = "admissionregistration.k8s.io/v1"
 _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 _PATH: Final = "/metadata/annotations/" + CREATOR_ANNOTATION.replace("/", "~1")
 _HAS_NONE: Final = "!has(object.metadata.annotations)"
@@ -25,37 +25,15 @@ _SAID: Final = (
 
 def objects() -> list[Json]:
     """Return the policy and its binding."""
-    meta = {"name": NAME, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
-    policy = {
-        "apiVersion": _VERSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": meta,
-        "spec": _spec(),
-    }
-    binding = {
-        "apiVersion": _VERSION,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": meta,
-        "spec": {"policyName": NAME},
-    }
-    return [policy, binding]
-
-
-def _spec() -> Json:
-    rule = {
-        "apiGroups": [GROUP],
-        "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": ["trainingjobs", "gangs"],
-    }
-    return {
+    spec = {
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": {"resourceRules": [rule]},
+        "matchConstraints": {"resourceRules": [rule(GROUP, "trainingjobs", "gangs")]},
         "matchConditions": [{"name": "changes-it", "expression": _wrong()}],
         "variables": [{"name": "creator", "expression": _creator()}],
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _patch()}}],
     }
+    return both("MutatingAdmissionPolicy", NAME, spec, {})
 
 
 def _creator() -> str:
@@ -69,7 +47,7 @@ def _creator() -> str:
 
 def _wrong() -> str:
     """Return the expression of whether the policy has a word to say."""
-    return f"request.operation == 'UPDATE' || !request.userInfo.username.startsWith('{_OWN}')"
+    return f"request.operation == 'UPDATE' || {by_others(_OWN)}"
 
 
 def _patch() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstep.api.admission_policy import by_others, rule, validating
 from lockstep.api.names import (
     API_VERSION,
     GANG_LABEL,
@@ -22,69 +23,28 @@ from lockstep.api.names import (
 Json = dict[str, Any]
 
 NAME: Final = "lockstep-queue-use"
-_VERSION: Final = "admissionregistration.k8s.io/v1"
 _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 _LABELS: Final = "has({0}.metadata.labels)"
 
 
 def objects() -> list[Json]:
-    """Return the policy and its binding."""
-    meta = {"name": NAME, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
-    kind = "ValidatingAdmissionPolicy"
-    binding = {
-        "policyName": NAME,
-        "validationActions": ["Deny"],
-        "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},
-    }
-    return [
-        {"apiVersion": _VERSION, "kind": kind, "metadata": meta, "spec": _policy()},
-        {"apiVersion": _VERSION, "kind": f"{kind}Binding", "metadata": meta, "spec": binding},
-    ]
+    """Return the policy and its binding.
 
-
-def _policy() -> Json:
-    return {
-        # Where the kind of Queues is gone, "Fail" would refuse every pod of the cluster. The
-        # scheduler holds the same rule, so what passes here by mistake gets no place there.
-        "failurePolicy": "Ignore",
-        "paramKind": {"apiVersion": API_VERSION, "kind": "Queue"},
-        # The rest is what the server would fill in, so applying it again is no change.
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": {},
-            "objectSelector": {},
-            "resourceRules": [
-                _rule("", "v1", ["pods"]),
-                _rule(GROUP, "*", ["trainingjobs", "gangs", "environments", "pipelineruns"]),
-            ],
-        },
-        # Lockstep's own parts hand on what others asked for: the scheduler holds that.
-        "matchConditions": [
-            {
-                "name": "of-others",
-                "expression": f"!request.userInfo.username.startsWith('{_OWN}')",
-            },
-            {"name": "is-ours", "expression": f"{_named('object')} != ''"},
-        ],
-        "variables": [{"name": key, "expression": text} for key, text in _variables().items()],
-        "validations": [
-            {
-                "expression": "!variables.meant || !variables.held || variables.lets",
-                "reason": "Forbidden",
-                "messageExpression": _message(),
-            }
-        ],
-    }
-
-
-def _rule(group: str, version: str, kinds: list[str]) -> Json:
-    return {
-        "apiGroups": [group],
-        "apiVersions": [version],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": kinds,
-        "scope": "*",
-    }
+    Where the kind of Queues is gone, "Fail" would refuse every pod of the cluster. The scheduler
+    holds the same rule, so what passes here by mistake gets no place there. Lockstep's own parts
+    hand on what others asked for: the scheduler holds that.
+    """
+    kinds = ("trainingjobs", "gangs", "environments", "pipelineruns")
+    return validating(
+        NAME,
+        [rule("", "pods", version="v1"), rule(GROUP, *kinds)],
+        _variables(),
+        "!variables.meant || !variables.held || variables.lets",
+        _message(),
+        conditions={"of-others": by_others(_OWN), "is-ours": f"{_named('object')} != ''"},
+        parameters={"apiVersion": API_VERSION, "kind": "Queue"},
+        fails="Ignore",
+    )
 
 
 def _named(what: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lockstep.api.admission_policy import CHANGES, by_others, rule, validating
 from lockstep.api.names import GROUP, ISOLATED_LABEL, TEAM_LABEL
 
 Json = dict[str, Any]
@@ -23,7 +24,6 @@ KINDS: Final[Mapping[str, str]] = {
     "rolebindings": "rbac.authorization.k8s.io",
 }
 """Kinds of the objects that isolate a team, and their groups."""
-_VERSION: Final = "admissionregistration.k8s.io/v1"
 _KUBERNETES: Final = "system:serviceaccount:kube-system:"
 """Kubernetes' own controllers, which end what is in a namespace that goes."""
 
@@ -55,55 +55,15 @@ def _labels(obj: Json) -> Mapping[str, str]:
 
 def objects() -> list[Json]:
     """Return the policy and its binding."""
-    meta = {"name": NAME, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
-    policy = {
-        "apiVersion": _VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": meta,
-        "spec": {
-            "failurePolicy": "Fail",
-            # The rest is what the server would fill in, so applying it again is no change.
-            "matchConstraints": {
-                "matchPolicy": "Equivalent",
-                "namespaceSelector": {
-                    "matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]
-                },
-                "objectSelector": {},
-                "resourceRules": [_rule(group, plural) for plural, group in KINDS.items()],
-            },
-            "matchConditions": [
-                {
-                    "name": "of-others",
-                    "expression": f"!request.userInfo.username.startsWith('{_KUBERNETES}')",
-                }
-            ],
-            "variables": [{"name": "team", "expression": _team()}],
-            "validations": [
-                {
-                    "expression": f"variables.team == '' || {_may()}",
-                    "reason": "Forbidden",
-                    "messageExpression": _message(),
-                }
-            ],
-        },
-    }
-    binding = {
-        "apiVersion": _VERSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": meta,
-        "spec": {"policyName": NAME, "validationActions": ["Deny"]},
-    }
-    return [policy, binding]
-
-
-def _rule(group: str, plural: str) -> Json:
-    return {
-        "apiGroups": [group],
-        "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE", "DELETE"],
-        "resources": [plural],
-        "scope": "*",
-    }
+    return validating(
+        NAME,
+        [rule(group, kind, operations=(*CHANGES, "DELETE")) for kind, group in KINDS.items()],
+        {"team": _team()},
+        f"variables.team == '' || {_may()}",
+        _message(),
+        namespaces={"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]},
+        conditions={"of-others": by_others(_KUBERNETES)},
+    )
 
 
 def _may() -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from lockstep.api.admission_policy import rule, validating
 from lockstep.api.names import API_VERSION, TEAM_LABEL
 
 Json = dict[str, Any]
 
 NAME: Final = "lockstep-team-images"
-_VERSION: Final = "admissionregistration.k8s.io/v1"
 _LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
 _FITS: Final = (
     "params.spec.images.exists(p, p.endsWith('*')"
@@ -60,59 +60,21 @@ def _images(spec: Json) -> Iterator[tuple[str, str]]:
 
 
 def objects() -> list[Json]:
-    """Return the policy and its binding."""
-    meta = {"name": NAME, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
-    policy = {
-        "apiVersion": _VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": meta,
-        "spec": {
-            "failurePolicy": "Fail",
-            "paramKind": {"apiVersion": API_VERSION, "kind": "Team"},
-            # Where the kind of Teams is gone, the server refuses all that matches here: no pods but
-            # those of teams. The rest is what it would fill in, so applying it again is no change.
-            "matchConstraints": {
-                "matchPolicy": "Equivalent",
-                "namespaceSelector": _of_teams(),
-                "objectSelector": {},
-                "resourceRules": [_rule()],
-            },
-            "variables": [{"name": "wrong", "expression": _wrong()}],
-            "validations": [
-                {
-                    "expression": "variables.wrong.size() == 0",
-                    "reason": "Forbidden",
-                    "messageExpression": _message(),
-                }
-            ],
-        },
-    }
-    binding = {
-        "apiVersion": _VERSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": meta,
-        "spec": {
-            "policyName": NAME,
-            "validationActions": ["Deny"],
-            "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},
-            "matchResources": {"namespaceSelector": _of_teams()},
-        },
-    }
-    return [policy, binding]
+    """Return the policy and its binding.
 
-
-def _of_teams() -> Json:
-    return {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
-
-
-def _rule() -> Json:
-    return {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": ["pods", "pods/ephemeralcontainers"],
-        "scope": "*",
-    }
+    Where the kind of Teams is gone, the server refuses all pods of teams, and no others.
+    """
+    of_teams = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
+    return validating(
+        NAME,
+        [rule("", "pods", "pods/ephemeralcontainers", version="v1")],
+        {"wrong": _wrong()},
+        "variables.wrong.size() == 0",
+        _message(),
+        namespaces=of_teams,
+        parameters={"apiVersion": API_VERSION, "kind": "Team"},
+        matchResources={"namespaceSelector": of_teams},
+    )
 
 
 def _wrong() -> str:

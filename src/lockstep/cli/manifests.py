@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -62,15 +63,19 @@ def crds(
     if not dialect:
         print(crd.to_yaml(), end="")
         return
-    import yaml
-
     from lockstep.compat import dialects
 
     try:
         wanted = dialects.parse(dialect)
     except ValueError as error:
         raise BadInput(f"--dialect: {error}") from None
-    print(yaml.safe_dump_all(dialects.manifests(wanted), sort_keys=False, width=100), end="")
+    _print(dialects.manifests(wanted))
+
+
+def _print(objects: Iterable[dict[str, Any]]) -> None:
+    import yaml
+
+    print(yaml.safe_dump_all(objects, sort_keys=False, width=100), end="")
 
 
 @app.command()
@@ -79,11 +84,9 @@ def creator() -> None:
 
     Example: lockstep manifests creator | kubectl apply --server-side -f -
     """
-    import yaml
-
     from lockstep.api import creator_policy
 
-    print(yaml.safe_dump_all(creator_policy.objects(), sort_keys=False, width=100), end="")
+    _print(creator_policy.objects())
 
 
 @app.command()
@@ -92,11 +95,9 @@ def queue_use() -> None:
 
     Example: lockstep manifests queue-use | kubectl apply --server-side -f -
     """
-    import yaml
-
     from lockstep.api import queue_policy
 
-    print(yaml.safe_dump_all(queue_policy.objects(), sort_keys=False, width=100), end="")
+    _print(queue_policy.objects())
 
 
 @app.command()
@@ -107,11 +108,9 @@ def team_borders() -> None:
 
     Example: lockstep manifests team-borders | kubectl apply --server-side -f -
     """
-    import yaml
-
     from lockstep.api import team_borders
 
-    print(yaml.safe_dump_all(team_borders.objects(), sort_keys=False, width=100), end="")
+    _print(team_borders.objects())
 
 
 @app.command()
@@ -120,11 +119,9 @@ def team_images() -> None:
 
     Example: lockstep manifests team-images | kubectl apply --server-side -f -
     """
-    import yaml
-
     from lockstep.api import team_images
 
-    print(yaml.safe_dump_all(team_images.objects(), sort_keys=False, width=100), end="")
+    _print(team_images.objects())
 
 
 @app.command()
