@@ -340,6 +340,7 @@ nvmlReturn_t nvmlEventSetWait_v2(EventSet *set, Event *out, unsigned millisecond
             continue;
         }
         if (now_us() >= until) return TIMEOUT;
-        nanosleep(&(struct timespec){0, 10000000L}, NULL);
+        // A driver wakes for an event; what looks 100 times a second would count as the agent's.
+        nanosleep(&(struct timespec){0, 100000000L}, NULL);
     }
 }

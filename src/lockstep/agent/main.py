@@ -7,13 +7,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from lockstep.agent.node import Node, Part, Settings
+from lockstep.agent.node import Node
+from lockstep.agent.settings import Settings
 from lockstep.devices.core.model import Inventory
 from lockstep.devices.node_writer import NodeWriter, UsageWriter
+from lockstep.devices.sharing.granting import Granter
 from lockstep.devices.slice_writer import SliceWriter
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
@@ -26,22 +29,6 @@ AGAIN: Final = 5.0
 """Seconds until a part that failed is started again."""
 
 
-async def _watch(node: Node) -> None:
-    await node.watch.run()
-
-
-async def _pods(node: Node) -> None:
-    await node.pods.run()
-
-
-async def _state(node: Node) -> None:
-    await NodeWriter(node.client, node.name, node.watch).run()
-
-
-async def _slices(node: Node) -> None:
-    await SliceWriter(node.client, node.name, node.watch).run()
-
-
 async def _usage(node: Node) -> None:
     uses = node.granter.uses if node.granter else list
     shown, accounts = node.exporter.shown, node.accounts
@@ -49,9 +36,7 @@ async def _usage(node: Node) -> None:
     await writer.run()
 
 
-async def _shares(node: Node) -> None:
-    granter = node.granter
-    assert granter is not None  # noqa: S101 - the part is not wanted without
+async def _shares(_: Node, granter: Granter) -> None:
     stopped = threading.Event()
     granting = threading.Thread(
         target=granter.run_until, args=(stopped.is_set,), name="leases", daemon=True
@@ -64,19 +49,17 @@ async def _shares(node: Node) -> None:
         granter.ring()
 
 
-async def _unmetered(node: Node) -> None:
+async def _unmetered(node: Node, _: Granter) -> None:
     from lockstep.agent.unmetered import UnmeteredPart
 
     await node.watch.sampled.wait()
     await UnmeteredPart(node).run()
 
 
-async def _contexts(node: Node) -> None:
+async def _contexts(node: Node, granter: Granter) -> None:
     from lockstep.devices.nvml import memory_by_process, session
     from lockstep.devices.sharing.contexts import Contexts
 
-    granter = node.granter
-    assert granter is not None  # noqa: S101 - the part is not wanted without
     await node.watch.sampled.wait()
     with session() as (lib, _):
         contexts = Contexts(lambda uuids: memory_by_process(lib, uuids))
@@ -88,54 +71,42 @@ async def _contexts(node: Node) -> None:
     await asyncio.Event().wait()
 
 
-async def _hand_out(node: Node) -> None:
+async def _hand_out(node: Node, kubelet: Path) -> None:
     from lockstep.devices.kubelet.gpu_manager import GpuManager
 
-    assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
+    settings = node.settings
     await node.pods.wait_synced()
     gpus = GpuManager(
         node.client,
         node.name,
         node.watch,
         pods=lambda: node.pods,
-        kubelet=node.settings.kubelet,
-        cdi=node.settings.cdi,
-        shares=node.settings.shares,
+        kubelet=kubelet,
+        cdi=settings.cdi,
+        shares=settings.shares,
     )
     await gpus.run()
 
 
-async def _device_files(node: Node) -> None:
+async def _device_files(node: Node, kubelet: Path) -> None:
     from lockstep.devices.kubelet.device_files import DeviceFiles
 
-    assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
-    await DeviceFiles(node.client, node.name, node.settings.kubelet).run()
+    await DeviceFiles(node.client, node.name, kubelet).run()
 
 
-async def _nics(node: Node) -> None:
+async def _nics(node: Node, kubelet: Path) -> None:
     from lockstep.devices.kubelet.nics import NicPart
 
-    assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
     await node.pods.wait_synced()
-    part = NicPart(
-        node.client,
-        node.name,
-        node.watch,
-        pods=lambda: node.pods,
-        kubelet=node.settings.kubelet,
-    )
-    await part.run()
+    pods = node.pods
+    await NicPart(node.client, node.name, node.watch, pods=lambda: pods, kubelet=kubelet).run()
 
 
-async def _kernel_log(node: Node) -> None:
+async def _kernel_log(node: Node, file: Path) -> None:
     from lockstep.health.agent import KernelLogPart
 
-    assert node.settings.kernel_log is not None  # noqa: S101 - the part is not wanted without
-    found = node.watch
-    part = KernelLogPart(
-        node.client, node.name, node.settings.kernel_log, lambda: _addresses(found.inventory)
-    )
-    await part.run()
+    watch = node.watch
+    await KernelLogPart(node.client, node.name, file, lambda: _addresses(watch.inventory)).run()
 
 
 async def _signals(node: Node) -> None:
@@ -194,25 +165,32 @@ def _addresses(found: Inventory) -> dict[str, str]:
     return cards | {pci(port.pci): f"nic/{port.index}" for port in found.ports if port.pci}
 
 
-PARTS: Final = (
-    Part("cards", _watch),
-    Part("pods", _pods),
-    Part("node", _state),
-    Part("slices", _slices),
-    Part("usage", _usage),
-    Part("shares", _shares, lambda node: node.granter is not None),
-    Part("contexts", _contexts, lambda node: node.granter is not None),
-    Part("unmetered", _unmetered, lambda node: node.granter is not None),
-    Part("kernel-log", _kernel_log, lambda node: node.settings.kernel_log is not None),
-    Part("signals", _signals),
-    Part("returning", _returning),
-    Part("network", _network),
-    Part("rails", _rails, lambda _: os.geteuid() == 0),
-    Part("device-plugin", _hand_out, lambda node: node.settings.kubelet is not None),
-    Part("nics", _nics, lambda node: node.settings.kubelet is not None),
-    Part("device-files", _device_files, lambda node: node.settings.kubelet is not None),
-)
-"""Everything that the agent does. A capability adds its line here."""
+def parts(node: Node) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return all that the agent does on this node, by name. A capability adds its line here."""
+    client, name, watch, settings = node.client, node.name, node.watch, node.settings
+    found: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+        "cards": watch.run,
+        "pods": node.pods.run,
+        "node": lambda: NodeWriter(client, name, watch).run(),
+        "slices": lambda: SliceWriter(client, name, watch).run(),
+        "usage": partial(_usage, node),
+        "signals": partial(_signals, node),
+        "returning": partial(_returning, node),
+        "network": partial(_network, node),
+    }
+    if (granter := node.granter) is not None:
+        found["shares"] = partial(_shares, node, granter)
+        found["contexts"] = partial(_contexts, node, granter)
+        found["unmetered"] = partial(_unmetered, node, granter)
+    if (log_file := settings.kernel_log) is not None:
+        found["kernel-log"] = partial(_kernel_log, node, log_file)
+    if os.geteuid() == 0:
+        found["rails"] = partial(_rails, node)
+    if (kubelet := settings.kubelet) is not None:
+        found["device-plugin"] = partial(_hand_out, node, kubelet)
+        found["nics"] = partial(_nics, node, kubelet)
+        found["device-files"] = partial(_device_files, node, kubelet)
+    return found
 
 
 async def run(*, kubeconfig: Path | None, settings: Settings, ready: Callable[[str], None]) -> None:
@@ -228,8 +206,7 @@ async def run(*, kubeconfig: Path | None, settings: Settings, ready: Callable[[s
         health = Health(lambda: _problems(node), node.exporter.text)
         endpoints = Endpoints(settings.ports, health, client)
         await endpoints.start()
-        wanted = [part for part in PARTS if part.wanted(node)]
-        tasks = [asyncio.create_task(_keep(part, node), name=part.name) for part in wanted]
+        tasks = [asyncio.create_task(_keep(*part)) for part in parts(node).items()]
         try:
             port = endpoints.ports.local
             cards = len(node.watch.inventory.cards)
@@ -242,14 +219,14 @@ async def run(*, kubeconfig: Path | None, settings: Settings, ready: Callable[[s
             await endpoints.close()
 
 
-async def _keep(part: Part, node: Node) -> None:
+async def _keep(name: str, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a part again and again: the fault of one is no other's."""
     while True:
         try:
-            await part.run(node)
+            await part()
             return
         except Exception:
-            log.exception("the part %s failed; again in %.0f s", part.name, AGAIN)
+            log.exception("the part %s failed; again in %.0f s", name, AGAIN)
             await asyncio.sleep(AGAIN)
 
 

@@ -9,16 +9,28 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from lockstep.cli.failure import BadInput, CommandFailed
-from lockstep.cli.part_options import Running
 from lockstep.kube.errors import ApiError, ConfigError
-from lockstep.nodes.simulated.spec import SpecError
 
 log = logging.getLogger(__name__)
 
 STDIN = 0
+
+
+class How(Protocol):
+    """How a part runs in the foreground."""
+
+    @property
+    def leashed(self) -> bool:
+        """Return whether it ends when standard input is closed."""
+        ...
+
+    @property
+    def verbose(self) -> bool:
+        """Return whether it logs more."""
+        ...
 
 
 def announce(line: str) -> None:
@@ -26,7 +38,7 @@ def announce(line: str) -> None:
     print(line if line.startswith("ready") else f"ready {line}".rstrip(), flush=True)
 
 
-def serve(part: Coroutine[Any, Any, Any], how: Running) -> None:
+def serve(part: Coroutine[Any, Any, Any], how: How) -> None:
     """Run *part* until it ends, or until SIGINT, SIGTERM or the end of the leash cancels it.
 
     A part on a leash has a supervisor that holds the other end of its standard input: however the
@@ -46,7 +58,7 @@ def serve(part: Coroutine[Any, Any, Any], how: Running) -> None:
             runner.run(until_told(part, (signal.SIGINT, signal.SIGTERM), leashed=how.leashed))
     except KeyboardInterrupt:
         raise SystemExit(0) from None
-    except (ConfigError, SpecError) as error:
+    except ConfigError as error:
         raise BadInput(f"{error}") from error
     except (OSError, ApiError) as error:
         log.debug("ended by an error", exc_info=True)

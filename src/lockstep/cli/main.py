@@ -6,9 +6,6 @@ completion stay fast however large the rest grows.
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from lockstep.cli import wording
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,23 +205,6 @@ def _root(
     connect.before_command = Target(kubeconfig, context or None, namespace or None)
 
 
-COLLECTIONS = (50_000, 20, 100)
-"""Objects between two looks for cycles, and how many such looks between two that look farther back.
-What is loaded and read at a start is no garbage, and Python would walk it again and again."""
-
-
 def main() -> None:
     """Run the command line; ends the process with the exit code."""
     reported(lambda: app(prog_name="lockstep"))
-
-
-def reported(work: Callable[[], object]) -> None:
-    """Do *work*; when it fails say so on standard error and end the process with its exit code."""
-    gc.set_threshold(*COLLECTIONS)
-    try:
-        work()
-    except CommandFailed as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        if failure.hint:
-            print(f"hint: {failure.hint}", file=sys.stderr)
-        sys.exit(failure.exit_code)

@@ -134,5 +134,9 @@ def simulate_nodes(
     Example: lockstep simulate-nodes 64x8,nodes-per-leaf=8,leaves-per-spine=4
     """
     from lockstep.nodes.simulated.main import run
+    from lockstep.nodes.simulated.spec import SpecError
 
-    serve(run(kubeconfig=kubeconfig, spec=spec, seed=seed, ready=announce), how)
+    try:
+        serve(run(kubeconfig=kubeconfig, spec=spec, seed=seed, ready=announce), how)
+    except SpecError as error:
+        raise BadInput(f"{error}") from error

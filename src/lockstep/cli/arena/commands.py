@@ -354,6 +354,6 @@ VERBS: Final[dict[str, Verb]] = {
 
 def link() -> None:
     """Run ``arena``, which is ``lockstep arena`` without the rest of it to load."""
-    from lockstep.cli.main import reported
+    from lockstep.cli.failure import reported
 
     reported(lambda: run(sys.argv[1:]))
