@@ -12,7 +12,7 @@ from lockstep.compat.kubeflow.notebook import NAME_LABEL, NOTEBOOKS
 from lockstep.compat.kubeflow.tensorboard import APP_LABEL, TENSORBOARDS
 from lockstep.kube.informer import Informer
 from lockstep.notebooks.core.kernel_pod import KERNEL_LABEL
-from lockstep.notebooks.core.kernel_state import Settings
+from lockstep.notebooks.core.kernel_state import CACHE, KERNEL_IMAGE, Settings
 from lockstep.notebooks.job_boards import add_job_boards
 from lockstep.notebooks.kernel_controller import KernelController
 from lockstep.notebooks.kind_ownership import KindOwnership
@@ -21,6 +21,7 @@ from lockstep.notebooks.notebook_controller import NotebookController
 from lockstep.notebooks.tensorboard_controller import TensorboardController
 from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
+from lockstep.runtime.own_image import own_image
 
 
 def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
@@ -29,7 +30,7 @@ def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
     *gateway* is the URL at which servers reach the gateway; without it all kernels are local.
     *cache* is the directory of each node in which packages are built.
     """
-    settings = Settings(gateway, cache) if cache else Settings(gateway)
+    settings = Settings(gateway, cache or CACHE, own_image() or KERNEL_IMAGE)
     master = Master(manager.client, make=True)
     notebooks = manager.informer(NOTEBOOKS)
     notebooks.optional = True

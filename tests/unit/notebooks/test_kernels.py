@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -165,3 +166,24 @@ def test_a_kernels_pod_waits_in_its_queue_with_its_resources() -> None:
     assert made.body["metadata"]["labels"]["lockstep.dev/queue"] == "default"
     assert made.body["spec"]["schedulerName"] == "lockstep"
     assert made.body["spec"]["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize("image", ["", "lockstep/kernel:latest"])
+def test_kernel_without_an_image_runs_in_the_installations(image: str) -> None:
+    world = seen(Status())
+    assert world.environment is not None
+    spec = replace(world.environment.spec, image=image)
+    world = dataclasses.replace(world, environment=replace(world.environment, spec=spec))
+
+    def container(settings: Settings) -> dict[str, Any]:
+        (created,) = decide(world, settings, NOW).actions
+        assert isinstance(created, Create)
+        (found,) = created.body["spec"]["containers"]
+        return dict(found)
+
+    own = container(Settings(kernel_image="registry/lockstep:1"))
+    assert own["image"] == "registry/lockstep:1"
+    assert "lockstep.notebooks.inside.main" in own["command"]
+    there = container(Settings())
+    assert there["image"] == "lockstep/kernel:latest"
+    assert "command" not in there, "a process node knows it by its table"

@@ -12,7 +12,7 @@ from lockstep.api.meta import owner_reference
 from lockstep.api.names import QUEUE_LABEL, SCHEDULER_NAME
 from lockstep.api.notebooks import EnvironmentSpec, Kernel
 from lockstep.notebooks.core import keys
-from lockstep.notebooks.core.kernel_state import Json, SeenKernel, Settings
+from lockstep.notebooks.core.kernel_state import KERNEL_IMAGE, Json, SeenKernel, Settings
 
 KERNEL_LABEL: Final = "lockstep.dev/kernel"
 PORT: Final = 8890
@@ -54,16 +54,19 @@ def pod(seen: SeenKernel, settings: Settings) -> Json:
     notebook = copy.deepcopy(seen.notebook.pod_spec) if seen.notebook else {}
     first: Json = next(iter(notebook.get("containers") or []), {})
     mounts = [*first.get("volumeMounts", []), *_mounts(environment)]
+    image = environment.image or KERNEL_IMAGE
+    if image == KERNEL_IMAGE:
+        image = settings.kernel_image
     limits = {name: str(amount) for name, amount in environment.resources.items()}
     container: Json = {
         "name": "kernel",
-        "image": environment.image or settings.kernel_image,
+        "image": image,
         "env": list(_variables(seen, environment, shelf(seen))),
         "ports": [{"name": "keeper", "containerPort": PORT}],
         "resources": {"limits": limits, "requests": limits} if limits else {},
         "volumeMounts": mounts,
     }
-    if environment.image:
+    if image != KERNEL_IMAGE:
         container["command"] = _COMMAND
     if home := first.get("workingDir") or _home(mounts):
         container["workingDir"] = home

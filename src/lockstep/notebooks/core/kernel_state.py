@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from lockstep.api.core import Pod
 from lockstep.api.notebooks import Environment, Kernel, KernelStatus
@@ -12,6 +12,10 @@ from lockstep.runtime.actions import Action, Note
 
 Json = dict[str, Any]
 
+CACHE: Final = "/var/cache/lockstep/environments"
+KERNEL_IMAGE: Final = "lockstep/kernel:latest"
+"""What process nodes run as a kernel, by their table of images."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -19,10 +23,10 @@ class Settings:
 
     gateway: str = ""
     """URL of the gateway as pods reach it; empty where there is none."""
-    cache: str = "/var/cache/lockstep/environments"
+    cache: str = CACHE
     """Directory of each node in which packages are built, one below it for each namespace."""
-    kernel_image: str = "lockstep/kernel:latest"
-    """Image of kernels whose environment names none."""
+    kernel_image: str = KERNEL_IMAGE
+    """Image of kernels whose environment names none; on a cluster Lockstep's own."""
 
 
 @dataclass(frozen=True, slots=True)
