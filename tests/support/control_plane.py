@@ -124,6 +124,12 @@ class ControlPlane:
         answer = ApiServer(self.data, self._port()).request("POST", f"/{path}", body)
         assert answer.status == 201, answer.body
 
+    def merge(self, path: str, body: dict[str, Any]) -> None:
+        """Change the object at *path* by a merge patch."""
+        server, kind = ApiServer(self.data, self._port()), "application/merge-patch+json"
+        answer = server.request("PATCH", f"/{path}", body, content_type=kind)
+        assert answer.status == 200, answer.body
+
     def _port(self) -> int:
         return int(self.ready_line.split()[1].rpartition(":")[2])
 

@@ -159,6 +159,10 @@ class PodStatus(Wire, frozen=True):
     resource_claim_statuses: list[PodClaimStatus] = []
 
 
+SET_UP = "PodReadyToStartContainers"
+"""The kubelet's condition of pods whose volumes and network are there: images come next."""
+
+
 class Pod(Wire, frozen=True):
     """The scheduling view of a pod."""
 

@@ -141,7 +141,7 @@ class DatasetController:
             secrets.token_hex(32),
             None if claim is None else to_builtins(claim),
             None if volume is None else to_builtins(volume),
-            frozenset(one.metadata.name for one in nodes if _lacks_cache(one)),
+            without_cache(nodes),
         )
 
     def _mounting(self, dataset: Dataset, where: str) -> list[ClaimingPod]:
@@ -263,9 +263,19 @@ def can_cache(node: Any) -> bool:
     return labels.get(CAN_CACHE_LABEL, "true" if process else "") == "true"
 
 
-def _lacks_cache(node: Any) -> bool:
-    """Tell whether *node* runs pods as processes, and has no cache for their datasets."""
-    return node.metadata.labels.get(NODE_KIND_LABEL) == "process" and not can_cache(node)
+def without_cache(nodes: Iterable[Any]) -> frozenset[str]:
+    """Return the names of *nodes* on which pods could run, and whose pods see no datasets.
+
+    Nodes with a kubelet are such where others keep datasets: a cluster without data caches has
+    none to send pods to.
+    """
+    known = [*nodes]
+    kinds = ("process", "") if any(map(can_cache, known)) else ("process",)
+    return frozenset(
+        one.metadata.name
+        for one in known
+        if one.metadata.labels.get(NODE_KIND_LABEL, "") in kinds and not can_cache(one)
+    )
 
 
 def _of_kind(runtime: Runtime, resource: Resource[Runtime]) -> Runtime:

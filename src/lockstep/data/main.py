@@ -10,9 +10,13 @@ from lockstep.api.core import CLAIMS, NAMESPACES, NODES, VOLUMES, AnyObject
 from lockstep.api.dataset_cache import (
     DATASET_CACHES,
     EVERYWHERE,
+    NO_CACHE,
     OWN_CACHE_ANNOTATION,
     DatasetCache,
+    share_label,
 )
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import NODE_KIND_LABEL
 from lockstep.api.resource import Resource
 from lockstep.compat.fluid.objects import (
     DATA_BACKUPS,
@@ -85,8 +89,8 @@ class _Concerned:
         return [key for key in map(_place, self.datasets) if key[0] == namespace.metadata.name]
 
     def homeless(self, node: Any) -> Iterable[Key]:
-        """Return the datasets that may want *node*, those without a place or with every one, and
-        those that had a copy there which it keeps no more.
+        """Return the datasets that may want *node*, those without a place or with every one, those
+        that had a copy there which it keeps no more, and those whose label there is out of date.
         """
         there = {one.spec.dataset for one in self.kept}
         here = {one.spec.dataset for one in self.kept if one.spec.node == node.metadata.name}
@@ -96,8 +100,17 @@ class _Concerned:
             for meta in (one.metadata for one in self.datasets)
             if meta.name not in there
             or meta.name in lost
+            or _mislabelled(node, meta)
             or meta.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE
         ]
+
+
+def _mislabelled(node: Any, dataset: ObjectMeta) -> bool:
+    """Tell whether a label of *node* says wrongly that it can have *dataset*, or that it cannot."""
+    if node.metadata.labels.get(NODE_KIND_LABEL) == "simulated":
+        return False
+    said = node.metadata.labels.get(share_label(dataset.namespace, dataset.name))
+    return (said == NO_CACHE) == can_cache(node)
 
 
 def add_data(manager: Manager, *, open_to_all: bool = False) -> None:

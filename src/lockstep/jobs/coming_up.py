@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from lockstep.api.core import Pod
+from lockstep.api.core import SET_UP, Pod
 from lockstep.api.job_history import HistoryPhase
 from lockstep.jobs.reasons import unstarted
 
@@ -20,8 +20,6 @@ _IMAGE: Final = frozenset(
         "Pulling",
     }
 )
-_SET_UP: Final = "PodReadyToStartContainers"
-"""The kubelet's condition of pods whose volumes and network are there: images come next."""
 _VOLUMES: Final = ("FailedMount", "FailedAttachVolume")
 
 
@@ -42,7 +40,7 @@ def _of(pod: Pod, warning: str) -> HistoryPhase:
         return "data"
     if any(s.state.running is not None or s.state.terminated is not None for s in statuses):
         return "start"
-    set_up = next((c.status for c in pod.status.conditions if c.type == _SET_UP), "")
+    set_up = next((c.status for c in pod.status.conditions if c.type == SET_UP), "")
     if set_up == "True":
         return "image"
     return "data" if set_up == "False" and any(v.claim for v in pod.spec.volumes) else "placed"

@@ -13,7 +13,6 @@ from msgspec import structs
 from lockstep.api import timestamp
 from lockstep.api.core import (
     CONFIG_MAPS,
-    EVENTS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -45,6 +44,7 @@ from lockstep.jobs.leaving_nodes import notice_of
 from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import owns
 from lockstep.kube.errors import NotFound
+from lockstep.kube.events import last_warning
 from lockstep.kube.informer import Informer
 from lockstep.runtime.actions import Action
 from lockstep.runtime.controller import Key
@@ -219,17 +219,9 @@ class JobController:
 
     async def _warnings(self, pods: Iterable[Pod]) -> dict[str, str]:
         """Return the latest warning about pods whose own status does not say why they wait."""
-        found: dict[str, str] = {}
-        for pod in pods:
-            events = await self.writer.client.list(
-                EVENTS,
-                pod.metadata.namespace,
-                field_selector=f"involvedObject.uid={pod.metadata.uid},type=Warning",
-            )
-            if events.items:
-                last = max(events.items, key=lambda e: e.last_timestamp or e.event_time or "")
-                found[pod.metadata.name] = f"{last.reason}: {last.message}"
-        return found
+        client = self.writer.client
+        found = {pod.metadata.name: await last_warning(client, pod.metadata) for pod in pods}
+        return {name: said for name, said in found.items() if said}
 
     async def _holds(self, seen: Seen, decision: Decision) -> bool:
         """Return whether the pods are gone of which the decision says so, and why as far as told.

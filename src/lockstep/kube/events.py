@@ -27,6 +27,18 @@ WAITING = 2000
 FLUSH_SECONDS = 2.0
 
 
+async def last_warning(client: Client, about: ObjectMeta) -> str:
+    """Return the latest warning about an object, as ``REASON: MESSAGE``; empty where none is.
+
+    Raises:
+        ApiError: when the server cannot be asked.
+    """
+    only = f"involvedObject.uid={about.uid},type=Warning"
+    events = (await client.list(EVENTS, about.namespace, field_selector=only)).items
+    last = max(events, key=lambda one: one.last_timestamp or one.event_time or "", default=None)
+    return "" if last is None else f"{last.reason}: {last.message}"
+
+
 class Recorder:
     """Writes Events about objects in the background; never waits and never fails its caller."""
 

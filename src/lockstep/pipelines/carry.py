@@ -17,12 +17,13 @@ from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.kube.events import last_warning
 from lockstep.kube.informer import Informer
 from lockstep.pipelines.core import objects, pods, results
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.objects import StepKind
-from lockstep.pipelines.core.told import Action, Ensure, Seen
+from lockstep.pipelines.core.told import Action, Ensure, Explain, Seen
 from lockstep.pipelines.core.values import BadExpression
 from lockstep.runtime.own_image import with_own_image
 from lockstep.runtime.refusals import refuses
@@ -79,6 +80,11 @@ class Carrier:
 
     async def _one(self, action: Action) -> None:
         node = self.engine.nodes[action.step]
+        if isinstance(action, Explain):
+            pod = self.pods.get(self.run.metadata.namespace, node.object)
+            why = await last_warning(self.client, pod.metadata) if pod is not None else ""
+            self.engine.explain(node.id, action.attempt, why, self.clock())
+            return
         if not isinstance(action, Ensure):
             await self._remove(node, action.attempt)
             return

@@ -17,6 +17,8 @@ from tests.support.waiting import eventually_sync
 pytest.importorskip("obstore", reason="needs the data extra")
 FLUID = "apis/data.fluid.io/v1alpha1/namespaces/default"
 CORE = "api/v1/namespaces/default"
+SHARE = "share.data.lockstep.dev/default.set"
+KUBELET = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "kubelet"}}
 
 
 @pytest.fixture
@@ -126,6 +128,15 @@ def test_only_nodes_with_a_data_cache_get_datasets_and_readers(
 
         eventually_sync(lambda: "node lame runs no data cache" in said(), 30, "the pod says why")
         assert "data-cache --node lame" in said()
+        submit(plane, KUBELET)
+
+        def marked() -> Any:
+            return plane.read("api/v1/nodes/kubelet")["metadata"]["labels"].get(SHARE)
+
+        eventually_sync(lambda: marked() == "no", 30, "a kubelet's node has no data cache either")
+        labels = {"metadata": {"labels": {"lockstep.dev/data-cache": "true"}}}
+        plane.merge("api/v1/nodes/kubelet", labels)
+        eventually_sync(lambda: marked() != "no", 30, "its cache has come")
     finally:
         for node in (added, lame):
             node.terminate()

@@ -12,7 +12,7 @@ from lockstep.api.wire import convert
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.record import records
 from lockstep.pipelines.core.results import of_pod
-from lockstep.pipelines.core.told import Ensure, Kept, Remove, Run, Seen
+from lockstep.pipelines.core.told import Ensure, Explain, Kept, Remove, Run, Seen
 
 Json = dict[str, Any]
 RUN = Run("squares", "default", "3f2a")
@@ -40,13 +40,14 @@ class Play:
         self.now = 0.0
         self.started: list[str] = []
         self.removed: list[str] = []
+        self.asked: list[str] = []
         self.look()
 
     def look(self) -> None:
         for action in self.engine.take():
             place = action.step.removeprefix("main.")
-            (self.started if isinstance(action, Ensure) else self.removed).append(place)
-            assert isinstance(action, Ensure | Remove)
+            lists = {Ensure: self.started, Remove: self.removed, Explain: self.asked}
+            lists[type(action)].append(place)
 
     def end(self, name: str, phase: Any = "Succeeded", **more: Any) -> Play:
         self.now += 1
@@ -256,6 +257,40 @@ def test_what_keeps_a_pod_from_starting_is_told(reason: str, message: str, stuck
     seen = of_pod(convert({"metadata": {"name": "p"}, "status": status}, Pod), has_outputs=False)
     assert (seen.phase, seen.stuck) == ("Pending", stuck)
     assert message in seen.message
+
+
+@pytest.mark.parametrize("set_up", ["True", "False"])
+def test_volumes_that_a_kubelet_cannot_mount_are_noticed(set_up: str) -> None:
+    condition = {"type": "PodReadyToStartContainers", "status": set_up}
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    status = {"phase": "Pending", "containerStatuses": [waiting], "conditions": [condition]}
+    seen = of_pod(convert({"metadata": {"name": "p"}, "status": status}, Pod), has_outputs=False)
+    # Behind a volume that is there, an image may take its time.
+    assert seen.stuck == (set_up == "False")
+
+
+def test_a_pod_that_says_nothing_is_asked_about() -> None:
+    why = 'FailedMount: MountVolume.SetUp failed for volume "v": secret "s" not found'
+    play = Play(spec(task("a")))
+    play.end("a", "Pending", stuck=True).wait(19)
+    assert play.asked == []
+    play.wait(1)
+    assert play.asked == ["a"]
+    play.engine.explain("main.a", 0, why, play.now)
+    play.end("a", "Pending", stuck=True).wait(280)
+    assert play.phase == "Failed"
+    assert f"did not start within 5 minutes: {why}" in play.engine.root.message
+
+
+def test_data_on_its_way_is_no_missing_volume() -> None:
+    play = Play(spec(task("a")))
+    play.end("a", "Pending", stuck=True)
+    for _ in range(40):
+        play.wait(20)
+        play.engine.explain("main.a", 0, "FailedMount: 'd' is being fetched to this node", play.now)
+    assert (play.phase, play.removed) == ("Running", [])
+    play.wait(300)
+    assert play.phase == "Failed"
 
 
 def test_steps_side_by_side_are_bounded() -> None:

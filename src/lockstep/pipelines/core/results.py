@@ -8,7 +8,7 @@ import zlib
 from typing import Any, Final
 
 from lockstep.api.containers import ContainerStatus
-from lockstep.api.core import Pod
+from lockstep.api.core import SET_UP, Pod
 from lockstep.api.dataset_cache import FETCHING
 from lockstep.pipelines.core.nodes import there
 from lockstep.pipelines.core.pods import FETCHER, KEEPER
@@ -48,7 +48,9 @@ def _why_waiting(pod: Pod) -> Seen:
         if waiting is not None and (waiting.message or waiting.reason not in _WAITING):
             words = f"{one.name}: {waiting.reason}: {waiting.message}"
             return Seen("Pending", words, stuck=FETCHING not in waiting.message)
-    return Seen("Pending")
+    # A kubelet says of volumes and networks that it cannot set up only in events.
+    bare = any(c.type == SET_UP and c.status == "False" for c in pod.status.conditions)
+    return Seen("Pending", stuck=bare)
 
 
 def _failed(pod: Pod) -> Seen:

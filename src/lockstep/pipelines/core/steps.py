@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from lockstep.api import duration, timestamp
+from lockstep.api.dataset_cache import FETCHING
 from lockstep.api.pipeline import (
     ENDED,
     Lock,
@@ -22,7 +23,17 @@ from lockstep.api.pipeline import (
 from lockstep.pipelines.core.locks import Locks
 from lockstep.pipelines.core.nodes import Node, NodeKind
 from lockstep.pipelines.core.plan import kind_of
-from lockstep.pipelines.core.told import START_WITHIN, Action, Ensure, Kept, Remove, Run, Seen
+from lockstep.pipelines.core.told import (
+    EXPLAIN_EVERY,
+    START_WITHIN,
+    Action,
+    Ensure,
+    Explain,
+    Kept,
+    Remove,
+    Run,
+    Seen,
+)
 from lockstep.pipelines.core.values import BadExpression, evaluate, render, text_of
 
 Keyed = Callable[[Any, Node], str]
@@ -199,14 +210,29 @@ class Steps(ABC):
         elif node.stuck is None:
             node.stuck = now
             self._at(now + START_WITHIN, node, "start")
+            if not seen.message:
+                self._at(now + EXPLAIN_EVERY, node, "explain")
+        message = seen.message or (node.message if seen.stuck else "")
         if seen.phase == "Running" and node.phase == "Pending":
             node.phase = "Running"
             if node.task.timeout is not None:
                 self._limit_time(node, node.task.timeout, now)
-        elif seen.message == node.message:
+        elif message == node.message:
             return
-        node.message = seen.message
+        node.message = message
         self.changed.add(node.id)
+
+    def explain(self, step: str, attempt: int, why: str, now: float) -> None:
+        """Take *why* the pod of a try does not start; data on its way is waited for."""
+        node = self.nodes[step]
+        if node.over or node.attempt != attempt or node.stuck is None:
+            return
+        if FETCHING in why:
+            node.stuck = now
+            self._at(now + START_WITHIN, node, "start")
+        if why and why != node.message:
+            node.message = why
+            self.changed.add(node.id)
 
     def _limit_time(self, node: Node, given: str, now: float) -> None:
         """Let a try that runs end once its time is over; what is no duration limits nothing."""
@@ -271,6 +297,9 @@ class Steps(ABC):
             self.actions.append(Remove(node.id, node.attempt))
             why = f"did not start within {START_WITHIN / 60:g} minutes: {node.message}"
             self._failed(node, Seen("Failed", why), now)
+        elif what == "explain" and node.stuck is not None:
+            self.actions.append(Explain(node.id, node.attempt))
+            self._at(now + EXPLAIN_EVERY, node, "explain")
         elif what == "time" and node.phase == "Running":
             self.actions.append(Remove(node.id, node.attempt))
             self._failed(node, Seen("Failed", f"ran longer than {most}"), now)

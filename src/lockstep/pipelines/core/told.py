@@ -12,6 +12,8 @@ MOST: Final = 50_000
 """Most steps of a run."""
 START_WITHIN: Final = 300.0
 """Seconds after which a pod that something keeps from starting fails its step."""
+EXPLAIN_EVERY: Final = 20.0
+"""Seconds between two questions why a pod does not start."""
 ARTEFACTS: Final = "/lockstep-artefacts"
 """Where helpers of steps see the directory of the machine that stands for ``minio://``."""
 FAULTS: Final = 5
@@ -77,4 +79,12 @@ class Remove:
     attempt: int
 
 
-Action = Ensure | Remove
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """Find out why the pod of a step's try does not start: its own status does not say."""
+
+    step: str
+    attempt: int
+
+
+Action = Ensure | Remove | Explain
