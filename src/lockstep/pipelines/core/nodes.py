@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -165,3 +166,22 @@ def _shown(item: Any) -> str:
     import json
 
     return json.dumps(item, ensure_ascii=False, sort_keys=True)[:200]
+
+
+def history(nodes: Iterable[Node], began: float) -> dict[str, Any]:
+    """Return what exit tasks see of what came before them: how long it took, what failed."""
+    mine = [one for one in nodes if one.is_leaf and not one.is_exit]
+    ends = [one.finished for one in mine if one.finished is not None]
+    failures = [
+        {
+            "displayName": one.task.name,
+            "message": one.message,
+            "templateName": one.task.template,
+            "phase": "Failed",
+            "podName": one.object,
+            "finishedAt": timestamp.show(one.finished or began),
+        }
+        for one in mine
+        if one.phase in ("Failed", "Stopped")
+    ]
+    return {"duration": max(ends, default=began) - began, "failures": failures}

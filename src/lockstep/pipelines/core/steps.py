@@ -21,7 +21,7 @@ from lockstep.api.pipeline import (
     Template,
 )
 from lockstep.pipelines.core.locks import Locks
-from lockstep.pipelines.core.nodes import Node, NodeKind
+from lockstep.pipelines.core.nodes import Node, NodeKind, history
 from lockstep.pipelines.core.plan import kind_of
 from lockstep.pipelines.core.told import (
     EXPLAIN_EVERY,
@@ -90,7 +90,7 @@ class Steps(ABC):
         scope = self.root.scope
         bad = self.stopping or (scope is not None and scope.failed)
         good = "Succeeded" if node.is_exit else "Running"
-        about = self._history() if node.is_exit else {}
+        about = history(self.nodes.values(), self.root.started or 0.0) if node.is_exit else {}
         return {
             **about,
             **self.run.variables(),
@@ -100,25 +100,6 @@ class Steps(ABC):
             "outputs": self.exported,
             "root": self.spec.root.rstrip("/"),
         }
-
-    def _history(self) -> dict[str, Any]:
-        """Return what exit tasks see of what came before them: how long it took, what failed."""
-        mine = [one for one in self.nodes.values() if one.is_leaf and not one.is_exit]
-        ends = [one.finished for one in mine if one.finished is not None]
-        began = self.root.started or 0.0
-        failures = [
-            {
-                "displayName": one.task.name,
-                "message": one.message,
-                "templateName": one.task.template,
-                "phase": "Failed",
-                "podName": one.object,
-                "finishedAt": timestamp.show(one.finished or began),
-            }
-            for one in mine
-            if one.phase in ("Failed", "Stopped")
-        ]
-        return {"duration": max(ends, default=began) - began, "failures": failures}
 
     def _later(self, work: Callable[[float], None]) -> None:
         self._agenda.append(work)
