@@ -43,6 +43,8 @@ class ForeignKind:
     """The ``scale`` subresource, as a CRD states it."""
     more_versions: tuple[str, ...] = ()
     """Versions of the same fields that are served beside the one that is stored."""
+    view: type[AnyObject] = AnyObject
+    """What its objects are read as: fields beside ``spec`` and ``status`` have a name there."""
 
     def read_as(self, view: type[T]) -> Resource[T]:
         """Return the kind as a resource of the API server, whose objects are decoded to *view*."""
@@ -51,7 +53,7 @@ class ForeignKind:
     @property
     def resource(self) -> Resource[AnyObject]:
         """Return the kind as a resource whose spec and status stay plain trees."""
-        return self.read_as(AnyObject)
+        return self.read_as(self.view)
 
     def manifest(self, dialect: str) -> Json:
         """Return the CRD as a plain object, marked as belonging to *dialect*."""

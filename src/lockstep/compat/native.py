@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from lockstep.api.core import CONFIG_MAPS, AnyObject
+from lockstep.api.core import CLAIMS, CONFIG_MAPS, AnyObject
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.compat.pods import kai_queue
 from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
@@ -39,6 +40,8 @@ def training_job(
     deadline = spec.pop("deadline", None)
     if deadline is not None:
         made["runPolicy"]["activeDeadline"] = f"{deadline}s"
+    labels = ((role["template"].get("metadata") or {}).get("labels") or {} for role in roles)
+    queue = queue or next(filter(None, map(kai_queue, labels)), "")
     if queue:
         made["queue"] = queue
     made |= {key: value for key, value in spec.items() if value not in (None, "", {}, [])}
@@ -63,6 +66,18 @@ def config_map(obj: AnyObject, name: str, data: dict[str, str]) -> Json:
             "labels": {JOB_LABEL: meta.name},
         },
         "data": data,
+    }
+
+
+def claim(obj: AnyObject, name: str, spec: Json, *, stays: bool = False) -> Json:
+    """Return the claim *name* of the job made of *obj*; it goes with *obj* unless it *stays*."""
+    meta = obj.metadata
+    about: Json = {"name": name, "namespace": meta.namespace, "labels": {JOB_LABEL: meta.name}}
+    return {
+        "apiVersion": CLAIMS.api_version,
+        "kind": CLAIMS.kind,
+        "metadata": about | ({"ownerReferences": []} if stays else {}),
+        "spec": spec,
     }
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, Literal
+from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import GANGS, Gang
 from lockstep.api.validation import Problem
+from lockstep.compat.admission import different
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.pods import queue_of
+from lockstep.compat.tiers import TOPOLOGY, NetworkTopology, by_hypernodes, by_labels
 from lockstep.compat.translation import (
+    Look,
     Native,
     Refused,
     Source,
     Strict,
     Translation,
     read,
-    translating,
+    translating_with,
 )
 
 Json = dict[str, Any]
@@ -45,14 +49,7 @@ COSCHEDULING: Final = ForeignKind(
     columns=(("Phase", "string", ".status.phase"), ("MinMember", "integer", ".spec.minMember")),
 )
 KAI: Final = ForeignKind("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups")
-
-
-class NetworkTopology(Strict, frozen=True):
-    """How close together the pods must or should be, by tiers of HyperNodes."""
-
-    mode: Literal["hard", "soft", ""] = "hard"
-    highest_tier_allowed: Annotated[int, Meta(ge=1)] | None = None
-    highest_tier_name: str = ""
+SUB_GROUP_LABEL: Final = "kai.scheduler/subgroup-name"
 
 
 class VolcanoSpec(Strict, frozen=True):
@@ -81,6 +78,15 @@ class TopologyConstraint(Strict, frozen=True):
     preferred_topology_level: str = ""
 
 
+class SubGroup(Strict, frozen=True):
+    """Pods of one role, or sub-groups that belong together."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    min_member: Count = 1
+    parent: str | None = None
+    topology_constraint: TopologyConstraint | None = None
+
+
 class KaiSpec(Strict, frozen=True):
     """What a PodGroup of KAI says."""
 
@@ -91,48 +97,79 @@ class KaiSpec(Strict, frozen=True):
     mark_unschedulable: bool | None = None
     scheduling_backoff: int | None = None
     preemptibility: str = ""
+    sub_groups: list[SubGroup] = []
 
 
-def _volcano(obj: AnyObject) -> Translation:
+def _volcano(obj: AnyObject, look: Look) -> Translation:
     spec = read(obj.spec, VolcanoSpec)
     return _gang(
         obj,
         spec.min_member,
         spec.queue,
         priorityClassName=spec.priority_class_name,
-        topology=_tiers(spec.network_topology),
+        topology=by_hypernodes(spec.network_topology),
     )
 
 
-def _tiers(wish: NetworkTopology | None) -> Json:
-    if wish is None:
-        return {}
-    tier = wish.highest_tier_name
-    if not tier and wish.highest_tier_allowed is not None:
-        tier = f"tier-{wish.highest_tier_allowed}"
-    if not tier:
-        return {"preferred": "tier-1"}
-    return {"preferred" if wish.mode == "soft" else "required": tier}
-
-
-def _coscheduling(obj: AnyObject) -> Translation:
+def _coscheduling(obj: AnyObject, look: Look) -> Translation:
     spec = read(obj.spec, CoschedulingSpec)
     return _gang(obj, spec.min_member, "")
 
 
-def _kai(obj: AnyObject) -> Translation:
+def _kai(obj: AnyObject, look: Look) -> Translation:
     spec = read(obj.spec, KaiSpec)
-    wish = spec.topology_constraint
-    if wish is not None and (wish.required_topology_level or wish.preferred_topology_level):
-        given = wish.required_topology_level or wish.preferred_topology_level
-        remedy = "levels are labels of nodes there; say it of a Gang by a tier of the Topology"
-        raise Refused("spec.topologyConstraint", given, remedy)
-    return _gang(obj, spec.min_member, spec.queue, priorityClassName=spec.priority_class_name)
+    made = {"priorityClassName": spec.priority_class_name}
+    wish = _levels(spec.topology_constraint, "spec.topologyConstraint", look)
+    if spec.sub_groups:
+        groups = _groups(spec.sub_groups, look)
+        return _gang(obj, 0, spec.queue, groups=groups, topology=wish, **made)
+    return _gang(obj, spec.min_member, spec.queue, topology=wish, **made)
+
+
+def _groups(subs: Sequence[SubGroup], look: Look) -> list[Json]:
+    """Return the groups of a gang: sub-groups without others below them.
+
+    Raises:
+        Refused: for what KAI's webhook denies, and for a wish of sub-groups together.
+    """
+    at = "spec.subGroups"
+    different(((f"{at}[{i}].name", one.name) for i, one in enumerate(subs)), "a sub-group")
+    names = {one.name for one in subs}
+    for i, one in enumerate(subs):
+        if one.parent is not None and one.parent not in names:
+            raise Refused(f"{at}[{i}].parent", one.parent, f"must be of: {', '.join(names)}")
+    try:
+        TopologicalSorter({one.name: [one.parent] if one.parent else [] for one in subs}).prepare()
+    except CycleError as error:
+        raise Refused(at, " below ".join(error.args[1]), "must have no cycle") from None
+    parents = {one.parent for one in subs}
+    found: list[Json] = []
+    for i, one in enumerate(subs):
+        wish = _levels(one.topology_constraint, f"{at}[{i}].topologyConstraint", look)
+        if one.name in parents:
+            if wish:
+                told = "say it of the PodGroup, or of each sub-group below"
+                raise Refused(f"{at}[{i}].topologyConstraint", one.name, told)
+            continue
+        selector = {"matchLabels": {SUB_GROUP_LABEL: one.name}}
+        group: Json = {"name": one.name, "min": max(1, one.min_member), "selector": selector}
+        found.append(group | ({"topology": wish} if wish else {}))
+    return found
+
+
+def _levels(wish: TopologyConstraint | None, at: str, look: Look) -> Json | None:
+    if wish is None:
+        return None
+    return by_labels(
+        look,
+        required=(f"{at}.requiredTopologyLevel", wish.required_topology_level),
+        preferred=(f"{at}.preferredTopologyLevel", wish.preferred_topology_level),
+    )
 
 
 def _gang(obj: AnyObject, members: int, queue: str, **more: Any) -> Translation:
     meta = obj.metadata
-    spec: Json = {"minMember": max(1, members)}
+    spec: Json = {} if more.get("groups") else {"minMember": max(1, members)}
     if found := queue_of(meta.labels, meta.namespace) or queue:
         spec["queue"] = found
     spec |= {key: value for key, value in more.items() if value}
@@ -187,9 +224,9 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     }
 
 
-def source(kind: ForeignKind, translate: Callable[[AnyObject], Translation]) -> Source:
+def source(kind: ForeignKind, translate: Callable[[AnyObject, Look], Translation]) -> Source:
     """Return *kind* as one that is served."""
-    return Source(kind, translating(translate), status_of)
+    return Source(kind, translating_with(translate), status_of, reads=(TOPOLOGY,))
 
 
 VOLCANO_SOURCE: Final = source(VOLCANO, _volcano)

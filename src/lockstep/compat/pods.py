@@ -59,6 +59,11 @@ def queue_of(labels: dict[str, str], namespace: str) -> str:
     """Return the queue that an object's *labels* name in Kueue's words or KAI's; empty for none."""
     if local := labels.get("kueue.x-k8s.io/queue-name", ""):
         return local_queue(namespace, local)
+    return kai_queue(labels)
+
+
+def kai_queue(labels: dict[str, str]) -> str:
+    """Return the queue that *labels*, of an object or of its pods, name in KAI's words."""
     return next((labels[name] for name in _KAI_QUEUES if labels.get(name)), "")
 
 

@@ -28,16 +28,22 @@ def origin(kind: str, group: str, namespace: str, name: str) -> str:
     return "/".join(part for part in (f"{kind}.{group}", namespace, name) if part)
 
 
-def queue(obj: AnyObject, name: str, spec: Json, *, made_of: str = "") -> Json:
-    """Return the Queue *name* made of *obj*, or on its way of something else."""
-    meta = obj.metadata
-    own = origin(obj.kind, obj.api_version.partition("/")[0], meta.namespace, meta.name)
+def queue(obj: AnyObject, name: str, spec: Json, *, implied: bool = False) -> Json:
+    """Return the Queue *name* made of *obj*, or one that *obj* only names."""
+    notes = {MADE_OF: IMPLIED} if implied else made_of(obj)
     return {
         "apiVersion": QUEUES.api_version,
         "kind": QUEUES.kind,
-        "metadata": {"name": name, "annotations": {MADE_OF: made_of or own}},
+        "metadata": {"name": name, "annotations": notes},
         "spec": spec,
     }
+
+
+def made_of(obj: AnyObject) -> dict[str, str]:
+    """Return the annotations of what is made of *obj* and can have no owner."""
+    meta = obj.metadata
+    whole = origin(obj.kind, obj.api_version.partition("/")[0], meta.namespace, meta.name)
+    return {MADE_OF: whole}
 
 
 def queue_of(natives: Sequence[Native]) -> Queue | None:

@@ -15,18 +15,15 @@ import msgspec
 from msgspec import structs
 
 from lockstep.api import timestamp
-from lockstep.api.core import CONFIG_MAPS, CRDS, AnyObject
-from lockstep.api.gang import GANGS
-from lockstep.api.merge import difference
+from lockstep.api.core import CLAIMS, CONFIG_MAPS, CRDS, AnyObject
+from lockstep.api.gang import GANGS, Gang
 from lockstep.api.meta import ObjectMeta, controller_of, owner_reference
 from lockstep.api.names import JOB_LABEL
-from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
 from lockstep.api.queue import QUEUES
-from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.api.wire import convert, to_builtins
 from lockstep.compat.foreign_kinds import DIALECT_LABEL, ForeignKind
+from lockstep.compat.kai import placement
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS
 from lockstep.compat.kueue import contract
 from lockstep.compat.kueue.contract import Terms
@@ -45,6 +42,7 @@ from lockstep.compat.translation import (
     Translation,
 )
 from lockstep.dialects.implied_gangs import add_implied_gangs
+from lockstep.dialects.made import MADE, change, present, refused
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from lockstep.kube.events import Recorder, reference
@@ -58,10 +56,6 @@ from lockstep.runtime.status import write_status
 
 Json = dict[str, Any]
 
-MADE: Final[Mapping[str, Resource[Any]]] = {
-    r.kind: r for r in (TRAINING_JOBS, QUEUES, GANGS, CONFIG_MAPS, NOTEBOOKS, ENVIRONMENTS, KERNELS)
-}
-"""Our kinds that others' become, by their names."""
 _EMBEDDED: Final = "+lockstep-"
 """In the version of the embedded API server, beside which no one serves built-in kinds."""
 _CATCH_UP: Final = 0.1
@@ -127,10 +121,14 @@ class DialectController:
         queues = self.natives[QUEUES.kind]
         try:
             return contract.under(
-                obj, made, self._look, lambda name: queues.get("", name) is not None
+                obj,
+                placement.near(obj, made, self._look),
+                self._look,
+                lambda name: queues.get("", name) is not None,
+                placed=contract.placed(self._gang_of(obj, self._made(obj))),
             )
-        except Refused as refused:
-            return Translation(refusals=(refused.problem,)), None
+        except Refused as wrong:
+            return Translation(refusals=(wrong.problem,)), None
 
     def _waits_for_queue(self, wrong: Sequence[Problem]) -> bool:
         """Say whether a queue or a flavor that the object names may still come."""
@@ -142,7 +140,7 @@ class DialectController:
         if job is None:
             return _CATCH_UP
         space = obj.metadata.namespace
-        gang = self.natives[GANGS.kind].get(space, job.metadata.name)
+        gang = self._gang_of(obj, there)
         known = self.read[WORKLOAD].get(space, workload_name(obj))
         res = WORKLOAD.resource
         try:
@@ -157,7 +155,12 @@ class DialectController:
         if patch := contract.suspension(obj, job, gang):
             change = Change(self.source.resource, obj.metadata.name, patch, space)
             await execute(self.client, change)
-        return None
+        return _QUEUE_COMES if terms.held else None
+
+    def _gang_of(self, obj: AnyObject, there: Sequence[Native]) -> Gang | None:
+        job = job_of(there)
+        gangs = self.natives[GANGS.kind]
+        return gangs.get(obj.metadata.namespace, job.metadata.name) if job is not None else None
 
     async def _drop(self, there: Sequence[Native]) -> None:
         """Delete the jobs that were made of an object that stays."""
@@ -257,7 +260,7 @@ class DialectController:
         there = self.natives[kind].get(space, name)
         if there is None:
             owned = {"ownerReferences": [owner_reference(obj)]} if res.namespaced else {}
-            about = {**body["metadata"], **owned, "annotations": _present(body)}
+            about = {**owned, **body["metadata"], "annotations": present(body)}
             try:
                 await self.client.create(res, {**body, "metadata": about}, space or None)
                 return None
@@ -266,17 +269,17 @@ class DialectController:
             except ApiError as error:
                 if not refuses(error):
                     raise
-                return _refused(kind, error)
-        if made_of == IMPLIED:
+                return refused(kind, error)
+        if made_of == IMPLIED or res is CLAIMS:
             return None
-        patch = _change(there, body)
+        patch = change(there, body)
         if there.metadata.annotations.get(MADE_OF) == IMPLIED:
             patch["metadata"] = {"annotations": {MADE_OF: made_of}}
         elif not self._owns(obj, there.metadata):
             allowed = f"a {kind} of that name is there already; take another"
             return Problem("metadata.name", name, allowed)
         refusal = await execute(self.client, Change(res, name, patch, space)) if patch else None
-        return _refused(kind, refusal.error) if refusal else None
+        return refused(kind, refusal.error) if refusal else None
 
     async def _tell(self, obj: AnyObject, status: Json, wrong: Sequence[Problem]) -> None:
         if await write_status(self.client, self.source.resource, obj, status) is None:
@@ -306,7 +309,9 @@ class DialectController:
 def add_dialects(manager: Manager) -> None:
     """Serve every kind of the registry that the server has, while *manager* leads."""
     natives = {
-        kind: manager.informer(res, label_selector=JOB_LABEL if res is CONFIG_MAPS else "")
+        kind: manager.informer(
+            res, label_selector=JOB_LABEL if res in (CONFIG_MAPS, CLAIMS) else ""
+        )
         for kind, res in MADE.items()
     }
     # Kubeflow's own kind, which a cluster need not have.
@@ -354,32 +359,3 @@ def _made_of(source: Source) -> Callable[[Native], Iterable[Key]]:
         return ((native.metadata.namespace, owner.name),)
 
     return keys
-
-
-def _change(there: Native, body: Json) -> Json:
-    """Return the merge patch that gives *there* what *body* says; what is set by default counts.
-
-    Raises:
-        msgspec.ValidationError: when *body* is no valid object of its kind.
-    """
-    plain = {**body, "metadata": {**body["metadata"], "annotations": _present(body)}}
-    before, wanted = to_builtins(there), to_builtins(convert(plain, type(there)))
-    fields = [name for name in ("spec", "data") if name in body]
-    patches: Json = {
-        name: difference(before.get(name, {}), wanted.get(name, {})) for name in fields
-    }
-    told = there.metadata.annotations
-    given = body["metadata"].get("annotations", {}).items()
-    if other := {key: text for key, text in given if told.get(key) != text}:
-        patches["metadata"] = {"annotations": other}
-    return {name: patch for name, patch in patches.items() if patch}
-
-
-def _refused(kind: str, error: ApiError) -> Problem:
-    return Problem("spec", None, f"the {kind} made of it was refused: {error}")
-
-
-def _present(body: Json) -> Json:
-    """Return the annotations of *body* that are to be there; None stands for those that are not."""
-    given = body["metadata"].get("annotations", {})
-    return {key: text for key, text in given.items() if text is not None}

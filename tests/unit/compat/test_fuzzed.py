@@ -13,7 +13,7 @@ from tests.support.examples import examples
 from lockstep.api.core import AnyObject
 from lockstep.api.wire import convert
 from lockstep.compat.registry import sources
-from lockstep.dialects.controller import MADE
+from lockstep.dialects.made import MADE
 
 Json = dict[str, Any]
 BY_KIND = {(s.kind.group, s.kind.kind): s for s in sources()}

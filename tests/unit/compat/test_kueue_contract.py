@@ -124,6 +124,66 @@ def test_labels_give_priority_and_time() -> None:
     assert spec["runPolicy"]["activeDeadline"] == "90s"
 
 
+@pytest.mark.parametrize(
+    ("policy", "placed", "held"),
+    [
+        ("Hold", False, True),
+        ("Hold", True, False),
+        ("HoldAndDrain", True, True),
+        ("", False, False),
+    ],
+)
+def test_a_stop_policy_keeps_jobs_out(policy: str, placed: bool, held: bool) -> None:
+    look = world(a=H100)
+
+    def stopped(kind: ForeignKind, namespace: str, name: str) -> AnyObject | None:
+        found = look(kind, namespace, name)
+        if found is not None and kind.kind == "LocalQueue":
+            found.spec["stopPolicy"] = policy
+        return found
+
+    body, terms = contract.under(
+        job(), JOBS.to_native(job()), stopped, lambda _: False, placed=placed
+    )
+    assert body.objects[0]["spec"]["suspend"] is held
+    assert terms is not None and terms.held is held
+
+
+def test_a_level_of_the_network_is_a_tier() -> None:
+    obj = job()
+    notes = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
+    obj.spec["template"]["metadata"] = {"annotations": notes}
+    spec, _ = under(obj, world(a=H100))
+    assert spec["roles"][0]["topology"] == {"required": "node"}
+
+
+def test_a_level_that_is_no_tier_is_named() -> None:
+    obj = job()
+    notes = {"kueue.x-k8s.io/podset-preferred-topology": "example.com/rack"}
+    obj.spec["template"]["metadata"] = {"annotations": notes}
+    with pytest.raises(Refused, match="podset-preferred-topology"):
+        under(obj, world(a=H100))
+
+
+def test_part_of_the_pods_is_enough_where_the_job_says_so() -> None:
+    obj = job()
+    obj.spec["parallelism"] = 4
+    obj.metadata.annotations["kueue.x-k8s.io/job-min-parallelism"] = "2"
+    (role,) = under(obj, world(a=H100))[0]["roles"]
+    assert (role["replicas"], role["min"]) == (4, 2)
+
+
+def test_a_workload_priority_class_becomes_a_priority_class() -> None:
+    source = next(s for s in sources() if s.kind.kind == "WorkloadPriorityClass")
+    body = {"metadata": {"name": "high"}, "value": 1000, "kind": "WorkloadPriorityClass"}
+    (made_,) = source.to_native(convert(body, source.resource.type)).objects
+    assert (made_["kind"], made_["metadata"]["name"], made_["value"]) == (
+        "PriorityClass",
+        "high",
+        1000,
+    )
+
+
 def made(phase: str, start: str | None = None) -> TrainingJob:
     spec = JOBS.to_native(job()).objects[0]["spec"]
     told = {"phase": phase, **({"startTime": start} if start else {})}

@@ -11,6 +11,7 @@ from lockstep.api.core import AnyObject
 from lockstep.api.queue import Queue
 from lockstep.api.queue_access import rule_of
 from lockstep.compat.kueue.translate import cluster_queue, local
+from lockstep.compat.translation import nothing
 
 SPACES: dict[str, dict[str, str]] = {
     "lab": {"kind": "research"},
@@ -34,7 +35,7 @@ def test_local_queue_lets_in_what_its_cluster_queue_selects(
     spec: dict[str, Any], let_in: str
 ) -> None:
     made = [
-        *cluster_queue(foreign("ClusterQueue", {"name": "cq"}, spec)).objects,
+        *cluster_queue(foreign("ClusterQueue", {"name": "cq"}, spec), nothing).objects,
         *local(
             foreign("LocalQueue", {"name": "own", "namespace": "lab"}, {"clusterQueue": "cq"})
         ).objects,

@@ -29,7 +29,7 @@ VOLCANO: dict[str, Json] = {
     "spec.policies[0].exitCode": {
         "policies": [{"exitCode": 3, "event": "PodFailed", "action": "RestartJob"}]
     },
-    "spec.volumes": {"volumes": [{"mountPath": "/x"}]},
+    "spec.volumes[0].volumeClaim": {"volumes": [{"mountPath": "/x"}]},
     "spec.tasks[0].dependsOn.name": {
         "tasks": [
             {
@@ -66,14 +66,14 @@ ET: dict[str, Json] = {
     "spec.slotsPerWorker": {"slotsPerWorker": 0},
 }
 CLUSTER_QUEUE: dict[str, Json] = {
-    "spec.admissionChecks": {"admissionChecks": ["provisioning"]},
-    "spec.stopPolicy": {"stopPolicy": "Hold"},
+    "spec.admissionChecksStrategy.admissionChecks[0].name": {"admissionChecks": ["budget"]},
+    "spec.stopPolicy": {"stopPolicy": "Later"},
     "spec.fairSharing.weight": {"fairSharing": {"weight": "0.5"}},
     "spec.namespaceSelector.matchExpressions[0].operator": {
         "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}
     },
     "spec.preemption.borrowWithinCohort.policy": {
-        "preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}
+        "preemption": {"borrowWithinCohort": {"policy": "Any"}}
     },
     "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota": {
         "resourceGroups": [
@@ -82,7 +82,7 @@ CLUSTER_QUEUE: dict[str, Json] = {
     },
 }
 FLAVOR: dict[str, Json] = {
-    "spec.topologyName": {"nodeLabels": {"gpu": "h100"}, "topologyName": "racks"},
+    "spec.nodeLabels[gpu]": {"nodeLabels": {"gpu": "h 100"}},
 }
 VOLCANO_QUEUE: dict[str, Json] = {
     "spec.affinity": {"affinity": {}},
@@ -90,7 +90,7 @@ VOLCANO_QUEUE: dict[str, Json] = {
     "spec.guarantee.resource[cpu]": {"guarantee": {"resource": {"cpu": 17}}},
 }
 KAI_QUEUE: dict[str, Json] = {
-    "spec.priority": {"priority": 5},
+    "spec.priority": {"priority": "high"},
     "spec.resources.gpu.quota": {"resources": {"gpu": {"quota": -2}}},
     "spec.resources.cpu.limit": {"resources": {"cpu": {"limit": -5}}},
     "spec.resources.*.overQuotaWeight": {"resources": {"cpu": {"overQuotaWeight": 3}}},

@@ -138,6 +138,31 @@ def test_overrides_reach_the_pods_they_name() -> None:
     assert role.template["spec"]["containers"][0]["env"] == [{"name": "X", "value": "1"}]
 
 
+PATCH = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec"
+
+
+def patched(job: str, spec: Json) -> tuple[Json, None]:
+    jobs = [{"name": job, "template": {"spec": spec}}]
+    template = {"metadata": {"labels": {"team": "ml"}}, "spec": {"replicatedJobs": jobs}}
+    one = {"manager": "example.io/team", "trainingRuntimeSpec": {"template": template}}
+    return {"runtimePatches": [one]}, None
+
+
+def test_runtime_patches_change_the_nodes_pods() -> None:
+    pod_spec = {
+        "serviceAccountName": "training",
+        "nodeSelector": {"gpu": "h100"},
+        "containers": [{"name": "node", "volumeMounts": [{"name": "d", "mountPath": "/d"}]}],
+    }
+    meta = {"annotations": {"scraped": "true"}}
+    spec, _ = patched("node", {"template": {"metadata": meta, "spec": pod_spec}})
+    (role,) = job(spec).spec.roles
+    made = role.template["spec"]
+    assert (made["serviceAccountName"], made["nodeSelector"]) == ("training", {"gpu": "h100"})
+    assert made["containers"][0]["volumeMounts"] == [{"name": "d", "mountPath": "/d"}]
+    assert role.template["metadata"]["annotations"]["scraped"] == "true"
+
+
 REFUSED: dict[str, tuple[Json, Json | None]] = {
     "spec.runtimeRef.name": ({"runtimeRef": {"name": "none"}}, None),
     "spec.runtimeRef.apiGroup": ({"runtimeRef": {"name": "a", "apiGroup": "b"}}, None),
@@ -146,7 +171,8 @@ REFUSED: dict[str, tuple[Json, Json | None]] = {
         {"podTemplateOverrides": [{"targetJobs": [{"name": "x"}]}]},
         None,
     ),
-    "spec.runtimePatches": ({"runtimePatches": []}, None),
+    f"{PATCH}.replicatedJobs[0].name": patched("driver", {}),
+    f"{PATCH}.replicatedJobs[0].template.spec.parallelism": patched("node", {"parallelism": 2}),
     "spec.runtimeRef.name (ClusterTrainingRuntime mine: spec.mlPolicy.flux)": (
         {},
         runtime({"flux": {}}),

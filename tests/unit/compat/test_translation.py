@@ -16,7 +16,7 @@ from lockstep.api.training import TrainingJob
 from lockstep.api.wire import convert, to_builtins
 from lockstep.compat.registry import sources
 from lockstep.compat.translation import Source
-from lockstep.dialects.controller import MADE
+from lockstep.dialects.made import MADE
 from lockstep.jobs.validate import problems
 
 Json = dict[str, Any]

@@ -16,7 +16,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     "kai.alibabacloud.com": "trainingjobs",
     "kubeflow.org": "jaxjobs mpijobs paddlejobs pytorchjobs tfjobs workspaces xgboostjobs",
     "kubeflow.tkestack.io": "jupytergateways jupyterkernels jupyterkernelspecs jupyternotebooks",
-    "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors",
+    "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors topologies "
+    "workloadpriorityclasses",
     "scheduling.k8s.io": "podgroups",
     "scheduling.run.ai": "podgroups queues",
     "scheduling.volcano.sh": "podgroups queues",
@@ -27,6 +28,8 @@ FOREIGN: Final[Mapping[str, str]] = {
 BUILT_IN: Final = ("batch",)
 """Groups of them that have no definition to ask for."""
 LOOKED_UP: Final[Mapping[str, str]] = {
+    "kueue.x-k8s.io": "admissionchecks",
+    GROUP: "topologies",
     "flow.volcano.sh": "jobtemplates",
     "kubeflow.org": "workspacekinds",
     "kubeflow.tkestack.io": "jupyterkerneltemplates",
@@ -62,7 +65,9 @@ def foreign() -> Iterator[Json]:
     for group in _SUSPENDED:
         yield rule(group, FOREIGN[group], "patch")
     # An object that is gone from a cache is looked for before what was made of it goes.
-    yield rule("kueue.x-k8s.io", "clusterqueues cohorts localqueues", "get")
+    yield rule("kueue.x-k8s.io", "clusterqueues cohorts localqueues workloadpriorityclasses", "get")
+    yield rule("scheduling.k8s.io", "priorityclasses", "create", "delete", "get", "patch", *FOLLOW)
+    yield rule("", "persistentvolumeclaims", "create", "get", *FOLLOW)
     yield rule(("scheduling.run.ai", "scheduling.volcano.sh"), "queues", "get")
     yield rule(GROUP, "queues", "get")
     for group, plurals in LOOKED_UP.items():

@@ -75,6 +75,39 @@ class Coordinator(Strict, frozen=True):
     pod_index: Count = 0
 
 
+class ClaimName(Strict, frozen=True):
+    """What a claim is called."""
+
+    name: Annotated[str, Meta(min_length=1)]
+
+
+class ClaimTemplate(Strict, frozen=True):
+    """A claim for all jobs whose pods mount a volume of its name."""
+
+    metadata: ClaimName
+    spec: Json = {}
+    api_version: str = ""
+    kind: str = ""
+
+
+class Retention(Strict, frozen=True):
+    """Whether claims go with the JobSet."""
+
+    when_deleted: Literal["Delete", "Retain"] = "Delete"
+
+    @property
+    def stays(self) -> bool:
+        """Whether they stay."""
+        return self.when_deleted == "Retain"
+
+
+class ClaimPolicy(Strict, frozen=True):
+    """Claims that the JobSet brings along."""
+
+    templates: list[ClaimTemplate] = []
+    retention_policy: Retention | None = None
+
+
 class JobSetSpec(Strict, frozen=True):
     """What a JobSet says."""
 
@@ -87,3 +120,4 @@ class JobSetSpec(Strict, frozen=True):
     suspend: bool | None = None
     managed_by: str | None = None
     ttl_seconds_after_finished: Count | None = None
+    volume_claim_policies: list[ClaimPolicy] = []

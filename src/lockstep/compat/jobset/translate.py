@@ -9,6 +9,7 @@ from typing import Any, Final
 from lockstep.api.core import AnyObject
 from lockstep.compat import native
 from lockstep.compat.admission import different, dns_label
+from lockstep.compat.jobset.claims import claims
 from lockstep.compat.jobset.objects import JobSetSpec, ReplicatedJob
 from lockstep.compat.kubernetes.job import PREFIX as BATCH
 from lockstep.compat.kubernetes.job import USUAL_BACKOFF, completion, side_by_side
@@ -57,6 +58,7 @@ def to_native(obj: AnyObject) -> Translation:
         for i, one in enumerate(spec.replicated_jobs)
     ]
     roles = [_role(obj, spec, i, job) for i, job in enumerate(jobs)]
+    brought = claims(obj, spec.volume_claim_policies, roles)
     _order(spec, roles, names)
     _coordinator(obj, spec, roles, dict(zip(names, jobs, strict=True)))
     made = native.training_job(
@@ -70,7 +72,7 @@ def to_native(obj: AnyObject) -> Translation:
         suspend=spec.suspend,
         successPolicy=_success(spec, names),
     )
-    return Translation((made,), expires_after=spec.ttl_seconds_after_finished)
+    return Translation((made, *brought), expires_after=spec.ttl_seconds_after_finished)
 
 
 def manager(obj: AnyObject) -> str:

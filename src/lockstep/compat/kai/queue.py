@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
+from lockstep.compat.native import condition
 from lockstep.compat.queues import queue, queue_of
 from lockstep.compat.translation import Native, Refused, Strict, Translation, read
 
@@ -37,6 +38,7 @@ class QueueSpec(Strict, frozen=True):
 
     parent_queue: str = ""
     display_name: str = ""
+    priority: int | None = None
     resources: Resources = Resources()
 
 
@@ -72,13 +74,19 @@ def to_native(obj: AnyObject) -> Translation:
     return Translation((queue(obj, obj.metadata.name, made),))
 
 
-_SHARED: Final = {
-    "type": "QuotaShared",
-    "status": "True",
-    "reason": "QuotaUnlimited",
-    "message": "quota -1 guarantees no amount: the queue shares what is free by its weight, and a "
-    "queue with a quota may reclaim its part",
-}
+_USUAL_PRIORITY: Final = 100
+_SHARED: Final = (
+    "QuotaShared",
+    "QuotaUnlimited",
+    "quota -1 guarantees no amount: the queue shares what is free by its weight, and a queue with "
+    "a quota may reclaim its part",
+)
+_EQUAL: Final = (
+    "PriorityIgnored",
+    "SharesByWeight",
+    "no queue goes before another: beyond their quotas queues share by overQuotaWeight, so give "
+    "more weight to the queue that is to get more",
+)
 
 
 def _unlimited(obj: AnyObject) -> bool:
@@ -89,16 +97,15 @@ def _unlimited(obj: AnyObject) -> bool:
 
 def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
     """Return the status of *obj*, of which *natives* were made."""
+    born = obj.metadata.creation_timestamp or ""
     if wrong:
-        condition = {
-            "type": "Refused",
-            "status": "True",
-            "reason": "Refused",
-            "message": "; and ".join(str(one) for one in wrong),
-            "lastTransitionTime": obj.metadata.creation_timestamp or "",
-        }
-        return {"conditions": [condition]}
-    status: Json = {"conditions": [_SHARED]} if _unlimited(obj) else {}
+        text = "; and ".join(str(one) for one in wrong)
+        return {"conditions": [condition("Refused", "Refused", text, born)]}
+    told = [_SHARED] if _unlimited(obj) else []
+    if obj.spec.get("priority", _USUAL_PRIORITY) != _USUAL_PRIORITY:
+        told.append(_EQUAL)
+    conditions = [condition(*words, born) for words in told]
+    status: Json = {"conditions": conditions} if conditions else {}
     found = queue_of(natives)
     if found is None or not found.status.used:
         return status

@@ -18,6 +18,7 @@ USUAL_BACKOFF: Final = 6
 """Failures of pods that a Job bears unless it says otherwise."""
 ROLE: Final = "pods"
 CONTROLLER: Final = "kubernetes.io/job-controller"
+LEAST: Final = "kueue.x-k8s.io/job-min-parallelism"
 _BY_INDEX: Final = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 
 
@@ -30,7 +31,7 @@ def to_native(obj: AnyObject) -> Translation:
     spec = read(obj.spec, JobSpec)
     meta = obj.metadata
     indexed = spec.completion_mode == "Indexed"
-    pods = {
+    pods: Json = {
         "name": ROLE,
         "replicas": side_by_side(spec, "spec"),
         "template": template(spec.template, "spec.template"),
@@ -45,6 +46,8 @@ def to_native(obj: AnyObject) -> Translation:
             **(completion("{index}") if indexed else {}),
         },
     }
+    if LEAST in meta.annotations:
+        pods |= _part(meta.annotations[LEAST], pods["replicas"])
     job = native.training_job(
         obj,
         "plain",
@@ -57,6 +60,14 @@ def to_native(obj: AnyObject) -> Translation:
         deadline=spec.active_deadline_seconds,
     )
     return Translation((job,), expires_after=spec.ttl_seconds_after_finished)
+
+
+def _part(given: str, replicas: int) -> Json:
+    """Return the fewest pods with which a job may start, as Kueue admits a part of them."""
+    if not given.isdecimal() or not 0 < int(given) <= replicas:
+        allowed = f"must be a whole number from 1 to {replicas}, its pods"
+        raise Refused(f"metadata.annotations[{LEAST}]", given, allowed)
+    return {"min": int(given)} if int(given) < replicas else {}
 
 
 _ACTIONS: Final = {"FailJob": "Fail", "Ignore": "RestartUncounted", "Count": "Restart"}

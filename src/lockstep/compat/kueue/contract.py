@@ -18,6 +18,7 @@ from lockstep.api.wire import to_builtins
 from lockstep.compat.kueue.kinds import CLUSTER_QUEUE, FLAVOR, LOCAL_QUEUE
 from lockstep.compat.kueue.objects import ClusterQueueSpec, ResourceFlavorSpec, Taint
 from lockstep.compat.pods import local_queue
+from lockstep.compat.tiers import TOPOLOGY, by_labels
 from lockstep.compat.translation import Look, Refused, Translation, read
 
 Json = dict[str, Any]
@@ -25,7 +26,15 @@ Json = dict[str, Any]
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 LIMIT_LABEL: Final = "kueue.x-k8s.io/max-exec-time-seconds"
-READS: Final = (LOCAL_QUEUE, CLUSTER_QUEUE, FLAVOR)
+READS: Final = (LOCAL_QUEUE, CLUSTER_QUEUE, FLAVOR, TOPOLOGY)
+_LEVELS: Final = {
+    "required": "kueue.x-k8s.io/podset-required-topology",
+    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
+}
+_SLICES: Final = (
+    "kueue.x-k8s.io/podset-slice-required-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology-constraints",
+)
 _AT: Final = f"metadata.labels[{QUEUE_LABEL}]"
 _PLACED: Final = ("Placed", "Running")
 
@@ -38,14 +47,22 @@ class Terms:
     cluster_queue: str
     flavors: Mapping[str, str]
     """The flavor of each resource that has one alone."""
+    held: bool = False
+    """Whether a queue's ``stopPolicy`` keeps the job out."""
 
 
 def under(
-    obj: AnyObject, made: Translation, look: Look, has_queue: Callable[[str], bool]
+    obj: AnyObject,
+    made: Translation,
+    look: Look,
+    has_queue: Callable[[str], bool],
+    *,
+    placed: bool = False,
 ) -> tuple[Translation, Terms | None]:
     """Return *made* of *obj* under the contract, and its terms; unchanged where *obj* has no queue.
 
-    *has_queue* says whether there is a Queue of a name that no LocalQueue stands behind.
+    *has_queue* says whether there is a Queue of a name that no LocalQueue stands behind, *placed*
+    whether the job has its place: a queue that holds keeps others out, one that drains all.
 
     Raises:
         Refused: when the queue or a flavor is missing, or no flavor fits a pod.
@@ -59,7 +76,7 @@ def under(
     if local is None:
         if not has_queue(local_queue(space, name)):
             raise Refused(_AT, name, f"create the LocalQueue {name} in namespace {space}")
-        return _agreed(obj, made, [], {}), None
+        return _agreed(obj, made, [], look), None
     cluster = str(local.spec.get("clusterQueue", ""))
     found = look(CLUSTER_QUEUE, "", cluster)
     if found is None:
@@ -76,7 +93,10 @@ def under(
         for resource in names
         if len(flavors) == 1
     }
-    return _agreed(obj, made, choices, alone), Terms(name, cluster, alone)
+    policies = {str(one.spec.get("stopPolicy", "")) for one in (local, found)}
+    held = "HoldAndDrain" in policies or ("Hold" in policies and not placed)
+    agreed = _agreed(obj, made, choices, look, held=held)
+    return agreed, Terms(name, cluster, alone, held)
 
 
 def _flavor(name: str, look: Look, cluster: str) -> ResourceFlavorSpec:
@@ -90,7 +110,9 @@ def _agreed(
     obj: AnyObject,
     made: Translation,
     choices: Sequence[tuple[list[str], dict[str, ResourceFlavorSpec]]],
-    alone: Mapping[str, str],
+    look: Look,
+    *,
+    held: bool = False,
 ) -> Translation:
     """Return *made* with its jobs under the flavors, and under what the labels of *obj* say."""
     objects = []
@@ -98,7 +120,7 @@ def _agreed(
         if body["kind"] != TRAINING_JOBS.kind:
             objects.append(body)
             continue
-        spec = {**body["spec"], "suspend": False}
+        spec = {**body["spec"], "suspend": held}
         if priority := obj.metadata.labels.get(PRIORITY_LABEL):
             spec["priorityClassName"] = priority
         if limit := obj.metadata.labels.get(LIMIT_LABEL):
@@ -106,9 +128,23 @@ def _agreed(
                 at = f"metadata.labels[{LIMIT_LABEL}]"
                 raise Refused(at, limit, "must be a whole number of seconds from 1")
             spec["runPolicy"] = _limited(spec.get("runPolicy") or {}, int(limit))
-        spec["roles"] = [_flavored(role, choices) for role in spec["roles"]]
+        spec["roles"] = [_near(_flavored(role, choices), look) for role in spec["roles"]]
         objects.append({**body, "spec": spec})
     return replace(made, objects=tuple(objects))
+
+
+def _near(role: Json, look: Look) -> Json:
+    """Return *role* with the levels of the network that its pods' annotations name."""
+    notes = (role["template"].get("metadata") or {}).get("annotations") or {}
+    for name in _SLICES:
+        if name in notes:
+            remedy = "slices of a pod set are not served; name a level for all of its pods"
+            raise Refused(f"metadata.annotations[{name}]", notes[name], remedy)
+    wish = by_labels(
+        look,
+        **{kind: (f"metadata.annotations[{n}]", notes.get(n, "")) for kind, n in _LEVELS.items()},
+    )
+    return {**role, "topology": wish} if wish else role
 
 
 def _limited(policy: Json, seconds: int) -> Json:
@@ -190,6 +226,11 @@ def _any_of(affinity: Json, labels: Sequence[Mapping[str, str]]) -> Json:
     return {**affinity, "nodeAffinity": {**node, name: {"nodeSelectorTerms": terms}}}
 
 
+def placed(gang: Gang | None) -> bool:
+    """Say whether *gang* has its place."""
+    return gang is not None and gang.status.phase in _PLACED
+
+
 def suspension(obj: AnyObject, job: TrainingJob, gang: Gang | None) -> Json | None:
     """Return the patch by which *obj* is let go or suspended again; none where it is as it must be.
 
@@ -199,11 +240,12 @@ def suspension(obj: AnyObject, job: TrainingJob, gang: Gang | None) -> Json | No
     path = ("spec", "runPolicy") if "runPolicy" in obj.spec else ("spec",)
     holder = obj.spec if len(path) == 1 else obj.spec["runPolicy"]
     now = holder.get("suspend") if isinstance(holder, dict) else None
-    placed = gang is not None and gang.status.phase in _PLACED
-    lost = job.status.phase == "Pending" and bool(job.status.start_time) and gang is not None
-    if now is True and placed:
+    has_place = placed(gang)
+    phase, began = job.status.phase, bool(job.status.start_time)
+    lost = began and (phase == "Suspended" or (phase == "Pending" and gang is not None))
+    if now is True and has_place:
         wanted = False
-    elif now is False and lost and not placed:
+    elif now is False and lost and not has_place:
         wanted = True
     else:
         return None

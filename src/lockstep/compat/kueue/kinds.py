@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from lockstep.api.core import AnyObject
 from lockstep.compat.foreign_kinds import ForeignKind, family
 
 GROUP: Final = "kueue.x-k8s.io"
@@ -21,6 +22,9 @@ CLUSTER_QUEUE: Final = _kind(
     short_names=("cq",),
     columns=(("Cohort", "string", ".spec.cohort"), _PENDING, _ADMITTED),
 )
+ADMISSION_CHECK: Final = _kind(
+    "AdmissionCheck", "admissionchecks", namespaced=False, more_versions=ALSO
+)
 COHORT: Final = _kind("Cohort", "cohorts", namespaced=False, more_versions=ALSO)
 FLAVOR: Final = _kind(
     "ResourceFlavor", "resourceflavors", namespaced=False, more_versions=ALSO, short_names=("rf",)
@@ -31,6 +35,27 @@ LOCAL_QUEUE: Final = _kind(
     more_versions=ALSO,
     short_names=("lq",),
     columns=(("ClusterQueue", "string", ".spec.clusterQueue"), _PENDING, _ADMITTED),
+)
+
+
+class PriorityClass(AnyObject, frozen=True):
+    """What a WorkloadPriorityClass says."""
+
+    value: int = 0
+
+
+TOPOLOGY: Final = _kind("Topology", "topologies", namespaced=False, more_versions=ALSO)
+PRIORITY: Final = _kind(
+    "WorkloadPriorityClass",
+    "workloadpriorityclasses",
+    namespaced=False,
+    more_versions=ALSO,
+    columns=(("Value", "integer", ".value"),),
+    properties={
+        "value": {"type": "integer", "format": "int32"},
+        "description": {"type": "string"},
+    },
+    view=PriorityClass,
 )
 
 WORKLOAD: Final = _kind(
@@ -47,4 +72,13 @@ WORKLOAD: Final = _kind(
 )
 """Written by Lockstep, for each job that names a queue."""
 
-KINDS: Final[tuple[ForeignKind, ...]] = (CLUSTER_QUEUE, COHORT, FLAVOR, LOCAL_QUEUE, WORKLOAD)
+KINDS: Final[tuple[ForeignKind, ...]] = (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    COHORT,
+    FLAVOR,
+    LOCAL_QUEUE,
+    PRIORITY,
+    TOPOLOGY,
+    WORKLOAD,
+)

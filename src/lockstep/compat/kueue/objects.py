@@ -9,6 +9,8 @@ from msgspec import Meta
 from lockstep.compat.translation import Strict
 
 Amount = str | int | float
+StopPolicy = Literal["None", "Hold", "HoldAndDrain", ""]
+"""Whether new jobs, or those that run as well, are kept out."""
 
 
 class Resource(Strict, frozen=True):
@@ -35,9 +37,10 @@ class ResourceGroup(Strict, frozen=True):
 
 
 class BorrowWithin(Strict, frozen=True):
-    """Who is taken away for one that borrows: no one."""
+    """Who is taken away for one that borrows: no one, as the condition of the queue says."""
 
-    policy: Literal["Never", ""] = "Never"
+    policy: Literal["Never", "LowerPriority", ""] = "Never"
+    max_priority_threshold: int | None = None
 
 
 class Preemption(Strict, frozen=True):
@@ -76,6 +79,19 @@ class NamespaceSelector(Strict, frozen=True):
     match_expressions: list[Expression] = []
 
 
+class CheckRule(Strict, frozen=True):
+    """A check that jobs of some flavors, or of all, must pass."""
+
+    name: str
+    on_flavors: list[str] = []
+
+
+class Checks(Strict, frozen=True):
+    """Checks that jobs must pass."""
+
+    admission_checks: list[CheckRule] = []
+
+
 class ClusterQueueSpec(Strict, frozen=True):
     """What a ClusterQueue says."""
 
@@ -87,7 +103,9 @@ class ClusterQueueSpec(Strict, frozen=True):
     preemption: Preemption | None = None
     fair_sharing: FairSharing | None = None
     flavor_fungibility: Fungibility | None = None
-    stop_policy: Literal["None", ""] = ""
+    stop_policy: StopPolicy = ""
+    admission_checks: list[str] = []
+    admission_checks_strategy: Checks | None = None
 
 
 class CohortSpec(Strict, frozen=True):
@@ -104,7 +122,7 @@ class LocalQueueSpec(Strict, frozen=True):
 
     cluster_queue: Annotated[str, Meta(min_length=1)]
     fair_sharing: FairSharing | None = None
-    stop_policy: Literal["None", ""] = ""
+    stop_policy: StopPolicy = ""
 
 
 class Taint(Strict, frozen=True):
@@ -128,6 +146,19 @@ class Toleration(Strict, frozen=True):
 class ResourceFlavorSpec(Strict, frozen=True):
     """What a ResourceFlavor says: which nodes it is of, and what their pods tolerate."""
 
+    topology_name: str = ""
     node_labels: dict[str, str] = {}
     node_taints: list[Taint] = []
     tolerations: list[Toleration] = []
+
+
+class Level(Strict, frozen=True):
+    """One level of the network: nodes with the same value of a label."""
+
+    node_label: str
+
+
+class TopologySpec(Strict, frozen=True):
+    """What a Topology says: its levels, widest first."""
+
+    levels: Annotated[list[Level], Meta(min_length=1, max_length=16)]

@@ -13,10 +13,10 @@ from msgspec import Meta
 
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import GANGS, Gang
-from lockstep.api.topology import DEFAULT_TOPOLOGY
 from lockstep.api.validation import Problem
 from lockstep.compat.pods import queue_of
-from lockstep.compat.translation import Native, Refused, Strict, Translation, read
+from lockstep.compat.tiers import by_labels
+from lockstep.compat.translation import Look, Native, Refused, Strict, Translation, read
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ class PodGroupSpec(Strict, frozen=True):
     preemption_policy: Literal["PreemptLowerPriority", ""] = ""
 
 
-def to_native(obj: AnyObject) -> Translation:
+def to_native(obj: AnyObject, look: Look) -> Translation:
     """Return *obj* as a Gang.
 
     Raises:
@@ -81,8 +81,8 @@ def to_native(obj: AnyObject) -> Translation:
         made["queue"] = queue
     if spec.priority_class_name:
         made["priorityClassName"] = spec.priority_class_name
-    if tier := _tier(spec.scheduling_constraints):
-        made["topology"] = {"required": tier}
+    if wish := _wish(spec.scheduling_constraints, look):
+        made["topology"] = wish
     body = {
         "apiVersion": GANGS.api_version,
         "kind": GANGS.kind,
@@ -113,14 +113,10 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     return {"conditions": [condition]}
 
 
-def _tier(wish: Constraints | None) -> str:
-    if wish is None or not wish.topology:
-        return ""
+def _wish(constraints: Constraints | None, look: Look) -> Json | None:
+    if constraints is None or not constraints.topology:
+        return None
     at = "spec.schedulingConstraints.topology"
-    if len(wish.topology) > 1:
-        raise Refused(at, len(wish.topology), "must be one label")
-    tiers = {tier.label: tier.name for tier in DEFAULT_TOPOLOGY.spec.tiers}
-    key = wish.topology[0].key
-    if key not in tiers:
-        raise Refused(f"{at}[0].key", key, f"must be a label of: {', '.join(tiers)}")
-    return tiers[key]
+    if len(constraints.topology) > 1:
+        raise Refused(at, len(constraints.topology), "must be one label")
+    return by_labels(look, required=(f"{at}[0].key", constraints.topology[0].key))

@@ -63,6 +63,47 @@ class PodOverride(Strict, frozen=True):
     spec: Json = {}
 
 
+class Template(Strict, frozen=True):
+    """An object that is made: a JobSet, or a Job of it."""
+
+    metadata: Json = {}
+    spec: Json = {}
+
+
+class JobPatch(Strict, frozen=True):
+    """Changes to a replicated job of the runtime: the template is that of a Job."""
+
+    name: str
+    template: Template = Template()
+
+
+class SetPatch(Strict, frozen=True):
+    """Changes to the jobs of the runtime."""
+
+    replicated_jobs: list[JobPatch] = []
+
+
+class TemplatePatch(Strict, frozen=True):
+    """Changes to the JobSet that is made."""
+
+    metadata: Json = {}
+    spec: SetPatch = SetPatch()
+
+
+class SpecPatch(Strict, frozen=True):
+    """Changes to a runtime."""
+
+    template: TemplatePatch = TemplatePatch()
+
+
+class RuntimePatch(Strict, frozen=True):
+    """Changes of one manager."""
+
+    manager: Annotated[str, Meta(min_length=1)]
+    time: str = ""
+    training_runtime_spec: SpecPatch = SpecPatch()
+
+
 class TrainJobSpec(Strict, frozen=True):
     """What a TrainJob says."""
 
@@ -72,6 +113,7 @@ class TrainJobSpec(Strict, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     pod_template_overrides: list[PodOverride] = []
+    runtime_patches: list[RuntimePatch] = []
     suspend: bool | None = None
     managed_by: str | None = None
     active_deadline_seconds: Count | None = None
@@ -102,13 +144,6 @@ class Policy(Strict, frozen=True):
     mpi: Mpi | None = None
     jax: Json | None = None
     xgboost: Json | None = None
-
-
-class Template(Strict, frozen=True):
-    """The JobSet that is made."""
-
-    metadata: Json = {}
-    spec: Json = {}
 
 
 class RuntimeSpec(Strict, frozen=True):

@@ -18,6 +18,10 @@ _IMAGES: Final[dict[str, tuple[Json, str]]] = {
         {"mpi": {"numProcPerNode": 1, "mpiImplementation": "OpenMPI"}},
         "ghcr.io/kubeflow/trainer/deepspeed-runtime",
     ),
+    "mlx-distributed": (
+        {"mpi": {"numProcPerNode": 1, "mpiImplementation": "OpenMPI"}},
+        "ghcr.io/kubeflow/trainer/mlx-runtime",
+    ),
 }
 
 

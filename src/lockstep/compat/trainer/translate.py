@@ -17,8 +17,11 @@ from lockstep.compat.trainer.kinds import CLUSTER_RUNTIME, GROUP, RUNTIME
 from lockstep.compat.trainer.objects import (
     PodOverride,
     Policy,
+    RuntimePatch,
     RuntimeSpec,
     Source,
+    TargetJob,
+    Template,
     Trainer,
     TrainJobSpec,
 )
@@ -68,14 +71,20 @@ def to_native(obj: AnyObject, look: Look) -> Translation:
     jobs: list[Json] = copy.deepcopy(runtime.template.spec.get("replicatedJobs") or [])
     for i, job in enumerate(jobs):
         _fill(job, f"(runtime).template.spec.replicatedJobs[{i}]", wanted)
-    _override(jobs, spec.pod_template_overrides)
+    _override(jobs, spec.pod_template_overrides, "spec.podTemplateOverrides")
+    labels, annotations = dict(spec.labels), dict(spec.annotations)
+    for i, one in enumerate(spec.runtime_patches):
+        _patch(jobs, one, f"spec.runtimePatches[{i}].trainingRuntimeSpec.template")
+        about = one.training_runtime_spec.template.metadata
+        labels |= about.get("labels") or {}
+        annotations |= about.get("annotations") or {}
     meta = obj.metadata
     set_ = structs.replace(
         obj,
         metadata=structs.replace(
             meta,
-            labels={**meta.labels, **spec.labels},
-            annotations={**meta.annotations, **spec.annotations},
+            labels={**meta.labels, **labels},
+            annotations={**meta.annotations, **annotations},
         ),
         spec={
             **{k: v for k, v in runtime.template.spec.items() if k != "replicatedJobs"},
@@ -83,11 +92,11 @@ def to_native(obj: AnyObject, look: Look) -> Translation:
             **({"suspend": spec.suspend} if spec.suspend is not None else {}),
         },
     )
-    (native,) = jobsets.to_native(set_).objects
+    native, *claims = jobsets.to_native(set_).objects
     _finish(native, wanted)
     if spec.active_deadline_seconds is not None:
         native["spec"]["runPolicy"]["activeDeadline"] = f"{spec.active_deadline_seconds}s"
-    return Translation((native,))
+    return Translation((native, *claims))
 
 
 def manager(obj: AnyObject) -> str:
@@ -168,14 +177,29 @@ def _merge_env(container: Json, more: list[Json]) -> None:
         container["env"] = [*kept, *more]
 
 
-def _override(jobs: list[Json], overrides: list[PodOverride]) -> None:
+def _patch(jobs: list[Json], patch: RuntimePatch, at: str) -> None:
+    """Change the pods of the jobs that *patch* names; what it says of a Job no pod has."""
+    at = f"{at}.spec.replicatedJobs"
+    for i, one in enumerate(patch.training_runtime_spec.template.spec.replicated_jobs):
+        where = f"{at}[{i}].template.spec"
+        for field in one.template.spec:
+            if field != "template":
+                raise Refused(f"{where}.{field}", None, "is the runtime's to say; leave it out")
+        pod = read(one.template.spec.get("template") or {}, Template, f"{where}.template")
+        target = PodOverride([TargetJob(one.name)], pod.metadata, pod.spec)
+        _override(jobs, [target], f"{where}.template", f"{at}[{i}].name")
+
+
+def _override(jobs: list[Json], overrides: list[PodOverride], list_: str, name: str = "") -> None:
+    """Change the pods that *overrides*, at the field *list_*, are about; *name* is its own."""
     by_name = {job.get("name"): job for job in jobs}
     for i, one in enumerate(overrides):
-        at = f"spec.podTemplateOverrides[{i}]"
+        at = list_ if name else f"{list_}[{i}]"
         for k, target in enumerate(one.target_jobs):
             if target.name not in by_name:
                 known = ", ".join(str(name) for name in by_name)
-                raise Refused(f"{at}.targetJobs[{k}].name", target.name, f"must be of: {known}")
+                field = name or f"{at}.targetJobs[{k}].name"
+                raise Refused(field, target.name, f"must be of: {known}")
             pod = by_name[target.name]["template"]["spec"].setdefault("template", {})
             for field in ("labels", "annotations"):
                 if told := one.metadata.get(field):

@@ -12,8 +12,9 @@ from typing import Final
 from lockstep.api.core import AnyObject
 from lockstep.api.quantity import parse
 from lockstep.compat.admission import different, dns_label
+from lockstep.compat.tiers import NetworkTopology
 from lockstep.compat.translation import Refused
-from lockstep.compat.volcano.objects import JobSpec, NetworkTopology, Policy
+from lockstep.compat.volcano.objects import JobSpec, Policy
 
 ANY: Final = "*"
 ROOT: Final = "root"

@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from lockstep.api.core import AnyObject
 from lockstep.compat import native
+from lockstep.compat.admission import different
 from lockstep.compat.pods import template
+from lockstep.compat.tiers import by_hypernodes
 from lockstep.compat.translation import Refused, Translation, read
 from lockstep.compat.volcano import plugins
 from lockstep.compat.volcano.admission import check_job, check_topology
-from lockstep.compat.volcano.objects import JobSpec, NetworkTopology, Policy, Task
+from lockstep.compat.volcano.objects import JobSpec, Policy, Task
 
 Json = dict[str, Any]
 
@@ -24,6 +26,7 @@ _ON_EXIT: Final = {
     **dict.fromkeys(RESTARTS, "Restart"),
 }
 """What each action is where a policy names an exit code."""
+FAILED: Final = frozenset({"PodFailed", "TaskFailed", "*"})
 FAILURES: Final = ("PodFailed", "PodEvicted", "TaskFailed", "*")
 _SERVED: Final = {
     "AbortJob": FAILURES,
@@ -55,7 +58,10 @@ def to_native(obj: AnyObject) -> Translation:
         },
     )
     plugins.apply(built, spec.plugins)
+    _volumes(built, spec)
     _order(spec, built.tasks, names)
+    if built.framework == "plain":
+        _least(spec, list(built.tasks.values()))
     job = native.training_job(
         obj,
         built.framework,
@@ -65,7 +71,7 @@ def to_native(obj: AnyObject) -> Translation:
         queue=spec.queue,
         rules=_rules(spec),
         priorityClassName=spec.priority_class_name,
-        topology=_topology(spec.network_topology),
+        topology=by_hypernodes(spec.network_topology),
         successPolicy=_success(spec, names),
         ssh=built.ssh,
     )
@@ -157,6 +163,50 @@ def _rules(spec: JobSpec) -> list[Json]:
     return found
 
 
+def _volumes(built: plugins.Built, spec: JobSpec) -> None:
+    """Mount the job's volumes in all pods, by claims that are there or are made.
+
+    Raises:
+        Refused: where Volcano's webhook denies it: two at one path, or no claim.
+    """
+    at = "spec.volumes"
+    rows = ((f"{at}[{i}].mountPath", one.mount_path) for i, one in enumerate(spec.volumes))
+    different(rows, "a path of a volume")
+    for i, one in enumerate(spec.volumes):
+        name = one.volume_claim_name or f"{built.obj.metadata.name}-volume-{i}"
+        if one.volume_claim and one.volume_claim_name:
+            allowed = "leave it out: the claim that volumeClaimName names is there already"
+            raise Refused(f"{at}[{i}].volumeClaim", name, allowed)
+        if one.volume_claim:
+            built.more.append(native.claim(built.obj, name, one.volume_claim))
+        elif not one.volume_claim_name:
+            raise Refused(f"{at}[{i}].volumeClaim", None, "say it, or volumeClaimName")
+        for role in built.tasks.values():
+            source = {"persistentVolumeClaim": {"claimName": name}}
+            native.mount(role["template"], f"lockstep-volume-{i}", one.mount_path, source)
+
+
+def _least(spec: JobSpec, roles: list[Json]) -> None:
+    """Let the job start with its fewest pods: those of its tasks, or so many of all.
+
+    A job that starts anew as a whole when a pod fails is placed as a whole.
+    """
+    for _, _, policy in _policies(spec):
+        if policy.action in RESTARTS and FAILED.intersection((policy.event, *policy.events)):
+            return
+    wanted = [t.replicas if t.min_available is None else t.min_available for t in spec.tasks]
+    left = sum(wanted) if spec.min_available is None else spec.min_available
+    if left < sum(wanted):
+        # Any pods will do; those of the first tasks go first, and one of each.
+        left -= len(wanted)
+        for i, most in enumerate(wanted):
+            wanted[i] = 1 + min(max(left, 0), most - 1)
+            left -= most - 1
+    for role, least in zip(roles, wanted, strict=True):
+        if max(1, least) < role["replicas"]:
+            role["min"] = max(1, least)
+
+
 def _order(spec: JobSpec, roles: dict[str, Json], names: list[str]) -> None:
     """Say which tasks go before which: a task begins once those are ready."""
     for i, (name, task) in enumerate(zip(names, spec.tasks, strict=True)):
@@ -179,14 +229,3 @@ def _success(spec: JobSpec, names: list[str]) -> Json | None:
         return None
     roles = [name for name in names if name in found] or names
     return {"roles": roles, "operator": "Any" if len(roles) > 1 else "All"}
-
-
-def _topology(wish: NetworkTopology | None) -> Json | None:
-    if wish is None:
-        return None
-    tier = wish.highest_tier_name
-    if not tier and wish.highest_tier_allowed is not None:
-        tier = f"tier-{wish.highest_tier_allowed}"
-    if not tier:
-        return {"preferred": "tier-1"}
-    return {"preferred" if wish.mode == "soft" else "required": tier}

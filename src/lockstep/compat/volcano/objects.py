@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from lockstep.compat.tiers import NetworkTopology
 from lockstep.compat.translation import Strict
 
 Json = dict[str, Any]
@@ -21,19 +22,19 @@ class Policy(Strict, frozen=True):
     exit_code: int | None = None
 
 
-class NetworkTopology(Strict, frozen=True):
-    """How close together the pods must or should be, by tiers of HyperNodes."""
-
-    mode: Literal["hard", "soft", ""] = "hard"
-    highest_tier_allowed: Annotated[int, Meta(ge=1)] | None = None
-    highest_tier_name: str = ""
-
-
 class DependsOn(Strict, frozen=True):
     """Tasks that go before."""
 
     name: list[str] = []
     iteration: Literal["any", "all", ""] = ""
+
+
+class Volume(Strict, frozen=True):
+    """A claim that all pods mount: one that is there, or one to be made."""
+
+    mount_path: Annotated[str, Meta(min_length=1)]
+    volume_claim_name: str = ""
+    volume_claim: Json | None = None
 
 
 class Task(Strict, frozen=True):
@@ -49,16 +50,14 @@ class Task(Strict, frozen=True):
 
 
 class JobSpec(Strict, frozen=True):
-    """What a Job of Volcano says.
-
-    All pods of a job are placed at once, which meets any ``minAvailable`` that it names.
-    """
+    """What a Job of Volcano says."""
 
     tasks: Annotated[list[Task], Meta(min_length=1)]
     scheduler_name: str = ""
     min_available: Count | None = None
     policies: list[Policy] = []
     plugins: dict[str, list[str]] = {}
+    volumes: list[Volume] = []
     queue: str = "default"
     max_retry: Count = 3
     ttl_seconds_after_finished: Count | None = None

@@ -98,7 +98,9 @@ def _ssh(built: Built, given: list[str]) -> None:
 
 
 def _pytorch(built: Built, given: list[str]) -> None:
-    found = _read("pytorch", given, master="master", worker="worker", port="")
+    # Pods wait for rank 0 as torch itself does: its name is there before they start.
+    waits = dict.fromkeys(("wait-master-enabled", "wait-master-timeout", "wait-master-image"), "")
+    found = _read("pytorch", given, master="master", worker="worker", port="", **waits)
     master = _task(built, "pytorch", found["master"])
     # Rank 0 comes first.
     built.tasks = {found["master"]: master} | built.tasks
