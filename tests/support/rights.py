@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep.api.permissions.parts import PERMISSIONS
-from lockstep.api.permissions.rules import METRICS, OWN, Json
+from lockstep.api.permissions.rules import METRICS, OWN
+from lockstep.api.wire import Json
 
 
 @dataclass(frozen=True, order=True)

@@ -20,8 +20,7 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import SCHEMA_ANNOTATION
 from lockstep.api.presentation import PRESENTATIONS, Presentation
 from lockstep.api.resource import Resource
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 
 def manifests() -> list[Json]:

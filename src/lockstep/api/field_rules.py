@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from lockstep.api.gang import GangGroup, GangSpec
 from lockstep.api.meta import Condition
@@ -12,8 +11,7 @@ from lockstep.api.node_pool import NodePoolSpec, PoolProvider
 from lockstep.api.price_list import Price
 from lockstep.api.topology import TopologySpec
 from lockstep.api.training import Role, TrainingJobSpec
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 
 @dataclass(frozen=True)

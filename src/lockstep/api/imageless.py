@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.names import NODE_KIND_LABEL
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 NO_IMAGE: Final = "none"
 """What a container without an image names; only nodes that Lockstep runs itself need none."""

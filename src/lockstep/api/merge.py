@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 
 def merged(tree: Json, patch: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,228 +27,155 @@ from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.usage_query import USAGE_QUERIES
 
+Printed = tuple[str, str, str]
+"""A printer column: name, type and JSONPath; a name in parentheses shows with ``-o wide``."""
+_AGE: Printed = ("Age", "date", ".metadata.creationTimestamp")
+
 
 @dataclass(frozen=True)
 class Presentation:
     """What a CRD says about a kind beyond its fields."""
 
     resource: Resource[Any]
-    short_names: tuple[str, ...]
-    columns: tuple[tuple[str, str, str], ...]
-    """Printer columns: name, type and JSONPath; a name in parentheses shows with ``-o wide``."""
+    columns: tuple[Printed, ...]
+    short_names: Sequence[str] = ()
+
+
+def _shown(
+    resource: Resource[Any], *columns: Printed, short_names: Sequence[str] = ()
+) -> Presentation:
+    """Return what shows these columns, and the age before those that only ``-o wide`` shows."""
+    usual = [one for one in columns if not one[0].startswith("(")]
+    return Presentation(resource, (*usual, _AGE, *columns[len(usual) :]), short_names)
 
 
 PRESENTATIONS = (
-    Presentation(
+    _shown(
         TRAINING_JOBS,
-        ("tj", "tjob"),
-        (
-            ("Framework", "string", ".spec.framework"),
-            ("Phase", "string", ".status.phase"),
-            ("Restarts", "integer", ".status.restarts"),
-            ("Queue", "string", ".spec.queue"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Framework", "string", ".spec.framework"),
+        ("Phase", "string", ".status.phase"),
+        ("Restarts", "integer", ".status.restarts"),
+        ("Queue", "string", ".spec.queue"),
+        ("(Message)", "string", ".status.message"),
+        short_names=("tj", "tjob"),
     ),
-    Presentation(
+    _shown(
         GANGS,
-        (),
-        (
-            ("Phase", "string", ".status.phase"),
-            ("Members", "integer", ".status.members"),
-            ("Bound", "integer", ".status.bound"),
-            ("Queue", "string", ".spec.queue"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Phase", "string", ".status.phase"),
+        ("Members", "integer", ".status.members"),
+        ("Bound", "integer", ".status.bound"),
+        ("Queue", "string", ".spec.queue"),
+        ("(Message)", "string", ".status.message"),
     ),
-    Presentation(
+    _shown(
         QUEUES,
-        (),
-        (
-            ("Parent", "string", ".spec.parent"),
-            ("Weight", "integer", ".spec.weight"),
-            ("Pending", "integer", ".status.pending"),
-            ("Running", "integer", ".status.running"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Parent", "string", ".spec.parent"),
+        ("Weight", "integer", ".spec.weight"),
+        ("Pending", "integer", ".status.pending"),
+        ("Running", "integer", ".status.running"),
     ),
-    Presentation(
+    _shown(
         ROUTES,
-        (),
-        (
-            ("URL", "string", ".spec.url"),
-            ("Closing", "string", ".spec.closing"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("URL", "string", ".spec.url"),
+        ("Closing", "string", ".spec.closing"),
     ),
-    Presentation(
+    _shown(
         ROUTERS,
-        (),
-        (
-            ("URL", "string", ".spec.url"),
-            ("Renewed", "date", ".status.renewedAt"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("URL", "string", ".spec.url"),
+        ("Renewed", "date", ".status.renewedAt"),
     ),
-    Presentation(
-        TOPOLOGIES,
-        (),
-        (
-            ("Tiers", "string", ".spec.tiers[*].name"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
-    ),
-    Presentation(
+    _shown(TOPOLOGIES, ("Tiers", "string", ".spec.tiers[*].name")),
+    _shown(
         NODE_POLICIES,
-        (),
-        (
-            ("Tiers", "string", ".spec.tiers[*].name"),
-            ("Queues", "string", ".spec.queues"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Tiers", "string", ".spec.tiers[*].name"),
+        ("Queues", "string", ".spec.queues"),
     ),
-    Presentation(
+    _shown(
         NODE_POOLS,
-        (),
-        (
-            ("Nodes", "integer", ".status.nodes"),
-            ("Ready", "integer", ".status.ready"),
-            ("Coming", "integer", ".status.coming"),
-            ("Max", "integer", ".spec.max"),
-            ("Reason", "string", ".status.reason"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Nodes", "integer", ".status.nodes"),
+        ("Ready", "integer", ".status.ready"),
+        ("Coming", "integer", ".status.coming"),
+        ("Max", "integer", ".spec.max"),
+        ("Reason", "string", ".status.reason"),
+        ("(Message)", "string", ".status.message"),
     ),
-    Presentation(
+    _shown(
         TEAMS,
-        (),
-        (
-            ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
-            ("Members", "integer", ".status.members"),
-            ("Namespaces", "string", ".status.namespaces"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", '.status.conditions[?(@.type=="Ready")].message'),
-        ),
+        ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+        ("Members", "integer", ".status.members"),
+        ("Namespaces", "string", ".status.namespaces"),
+        ("(Message)", "string", '.status.conditions[?(@.type=="Ready")].message'),
     ),
-    Presentation(
+    _shown(
         ENVIRONMENTS,
-        (),
-        (
-            ("Image", "string", ".spec.image"),
-            ("Queue", "string", ".spec.queue"),
-            ("Idle", "string", ".spec.idle.after"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Image", "string", ".spec.image"),
+        ("Queue", "string", ".spec.queue"),
+        ("Idle", "string", ".spec.idle.after"),
     ),
-    Presentation(
+    _shown(
         KERNELS,
-        (),
-        (
-            ("Phase", "string", ".status.phase"),
-            ("State", "string", ".status.executionState"),
-            ("Environment", "string", ".spec.environment"),
-            ("Notebook", "string", ".spec.notebook"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Phase", "string", ".status.phase"),
+        ("State", "string", ".status.executionState"),
+        ("Environment", "string", ".spec.environment"),
+        ("Notebook", "string", ".spec.notebook"),
+        ("(Message)", "string", ".status.message"),
     ),
-    Presentation(
+    _shown(
         DATASET_CACHES,
-        (),
-        (
-            ("Node", "string", ".spec.node"),
-            ("Phase", "string", ".status.phase"),
-            ("Files", "integer", ".status.cachedFiles"),
-            ("Bytes", "integer", ".status.cachedBytes"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Node", "string", ".spec.node"),
+        ("Phase", "string", ".status.phase"),
+        ("Files", "integer", ".status.cachedFiles"),
+        ("Bytes", "integer", ".status.cachedBytes"),
+        ("(Message)", "string", ".status.message"),
     ),
-    Presentation(
+    _shown(
         PRICE_LISTS,
-        (),
-        (
-            ("Currency", "string", ".spec.currency"),
-            ("GPU hour", "string", ".spec.prices[*].gpuHour"),
-            ("Node hour", "string", ".spec.prices[*].nodeHour"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Currency", "string", ".spec.currency"),
+        ("GPU hour", "string", ".spec.prices[*].gpuHour"),
+        ("Node hour", "string", ".spec.prices[*].nodeHour"),
     ),
-    Presentation(
-        USAGE_QUERIES,
-        (),
-        (
-            ("State", "string", ".status.state"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
-    ),
-    Presentation(
+    _shown(USAGE_QUERIES, ("State", "string", ".status.state")),
+    _shown(
         NETWORK_CHECKS,
-        (),
-        (
-            ("Verdict", "string", ".status.verdict.kind"),
-            ("Place", "string", ".status.verdict.place"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Verdict", "string", ".status.verdict.kind"),
+        ("Place", "string", ".status.verdict.place"),
     ),
-    Presentation(
+    _shown(
         PIPELINE_RUNS,
-        ("pr",),
-        (
-            ("Phase", "string", ".status.phase"),
-            ("Progress", "string", ".status.progress"),
-            ("Queue", "string", ".spec.queue"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Phase", "string", ".status.phase"),
+        ("Progress", "string", ".status.progress"),
+        ("Queue", "string", ".spec.queue"),
+        ("(Message)", "string", ".status.message"),
+        short_names=("pr",),
     ),
-    Presentation(
+    _shown(
         PIPELINE_TRIGGERS,
-        (),
-        (
-            ("Model", "string", ".spec.modelVersion.model"),
-            ("Dataset", "string", ".spec.dataset"),
-            ("Last run", "string", ".status.lastRun"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-            ("(Message)", "string", ".status.message"),
-        ),
+        ("Model", "string", ".spec.modelVersion.model"),
+        ("Dataset", "string", ".spec.dataset"),
+        ("Last run", "string", ".status.lastRun"),
+        ("(Message)", "string", ".status.message"),
     ),
-    Presentation(
+    _shown(
         MODEL_VERSIONS,
-        ("mv",),
-        (
-            ("Model", "string", ".spec.model"),
-            ("Version", "string", ".spec.version"),
-            ("Stage", "string", ".spec.stage"),
-            ("URI", "string", ".spec.uri"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Model", "string", ".spec.model"),
+        ("Version", "string", ".spec.version"),
+        ("Stage", "string", ".spec.stage"),
+        ("URI", "string", ".spec.uri"),
+        short_names=("mv",),
     ),
-    Presentation(
+    _shown(
         NODE_HEALTHS,
-        (),
-        (
-            ("Findings", "string", ".spec.findings[*].cause"),
-            ("Fenced", "string", ".status.fenced"),
-            ("Tainted", "boolean", ".status.tainted"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Findings", "string", ".spec.findings[*].cause"),
+        ("Fenced", "string", ".status.fenced"),
+        ("Tainted", "boolean", ".status.tainted"),
     ),
-    Presentation(
+    _shown(
         HEALTH_POLICIES,
-        (),
-        (
-            ("Dry run", "boolean", ".spec.dryRun"),
-            ("Share", "number", ".spec.share"),
-            ("Age", "date", ".metadata.creationTimestamp"),
-        ),
+        ("Dry run", "boolean", ".spec.dryRun"),
+        ("Share", "number", ".spec.share"),
     ),
     Presentation(
         DEVICE_USAGES,
-        (),
         (
             ("GPUs", "string", ".gpus[*].index"),
             ("Used", "string", ".gpus[*].utilization"),

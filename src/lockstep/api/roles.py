@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.names import GPU, GPU_CARDS
 from lockstep.api.quantity import to_int
 from lockstep.api.spot import SPOT_SUFFIX
 from lockstep.api.training import Role, TrainingJob
-
-Json = dict[str, Any]
-
+from lockstep.api.wire import Json
 
 TORCH: Final = ("pytorch", "megatron", "deepspeed")
 """Frameworks whose ranks torchrun, or a launcher of ours in its place, starts in each pod."""

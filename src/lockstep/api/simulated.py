@@ -8,8 +8,7 @@ from typing import Any
 from lockstep.api.core import Pod
 from lockstep.api.names import NODE_KIND_LABEL, SIMULATED_TAINT
 from lockstep.api.training import TrainingJob
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 TOLERATION: Json = {"key": SIMULATED_TAINT, "operator": "Exists"}
 """What a pod bears that may go to simulated nodes."""

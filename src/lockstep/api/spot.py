@@ -6,9 +6,9 @@ off spot nodes, and the group ``worker-spot`` of 4, which stand on nothing else.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 SpotUse = Literal["Allowed", "AboveMin", "Never"]
 

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+Json = dict[str, Any]
+"""An object or a part of one, as plain dicts, lists and scalars."""
 
 
 class Wire(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.schema.causes import Cause, invalid
 from lockstep.apiserver.store import Key, Record, Store
 
-Json = dict[str, Any]
 NodePort = tuple[str, int]
 
 NETWORK: Final = IPv4Network("10.96.0.0/16")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from lockstep.api import names, team_images
 from lockstep.api.devices import Device
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.addresses import carry_over
 from lockstep.apiserver.auth.identity import User
@@ -19,8 +18,6 @@ from lockstep.apiserver.store import Key, Record, Store
 from lockstep.compat.shares.settings import SETTINGS_MAP, Settings, settings
 from lockstep.compat.shares.translate import translated
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
 _TOLERATED_SECONDS = 300

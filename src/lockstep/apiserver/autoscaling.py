@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io"
 # Part of the object, its field there, and the annotation that carries it.

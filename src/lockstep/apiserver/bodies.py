@@ -9,12 +9,11 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.go_json import syntax_error, type_name
 from lockstep.apiserver.status import StatusError, bad_request, unsupported_media_type
 from lockstep.apiserver.store import Unstorable, require_few_values
 from lockstep.http import Request
-
-Json = dict[str, Any]
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/apply-patch+yaml")

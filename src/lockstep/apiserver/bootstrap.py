@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.addresses import API_SERVER
 from lockstep.apiserver.auth import bootstrap as roles
 from lockstep.apiserver.auth.rbac import GROUP
 from lockstep.apiserver.builtin.rules.others import SYSTEM_PRIORITIES
 from lockstep.apiserver.objects import Objects, WriteOptions
 from lockstep.apiserver.store import Key
-
-Json = dict[str, Any]
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import BUILTINS, Kind
 from lockstep.apiserver.openapi import Definition
 from lockstep.apiserver.patch import Type, builtin, custom
@@ -13,8 +13,6 @@ from lockstep.apiserver.schema import Schema
 from lockstep.apiserver.status import qualified
 from lockstep.apiserver.store import Record
 from lockstep.apiserver.versions import convert, convert_bytes
-
-Json = dict[str, Any]
 
 _DEPRECATED = {
     ("v1", "Endpoints"): (

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.builtin.kind import Validate
 from lockstep.apiserver.builtin.rules import validate_metadata
 from lockstep.apiserver.builtin.rules.names import dns_subdomain
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.schema.causes import Cause
-
-Json = dict[str, Any]
 
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.builtin.traits import ORPHANING, UNOWNED
 from lockstep.apiserver.clock import seconds, timestamp
 from lockstep.apiserver.status import qualified
-
-Json = dict[str, Any]
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 FINISHED = ("Succeeded", "Failed")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from lockstep.api.meta import LabelSelector
 from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.apiserver.crds import set_condition
 from lockstep.apiserver.deletion import FINISHED
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lockstep.apiserver.representation import Json, ListMeta, Representation
+from lockstep.api.wire import Json
+from lockstep.apiserver.representation import ListMeta, Representation
 from lockstep.apiserver.store import Record
 
 _decode = msgspec.json.Decoder().decode

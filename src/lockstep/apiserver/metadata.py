@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import uuid
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.clock import timestamp
-
-Json = dict[str, Any]
 
 # The alphabet of Kubernetes' own suffixes: no vowels, so that no words come about.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.addresses import ServiceAddresses
 from lockstep.apiserver.admission import Admission
@@ -24,7 +25,6 @@ from lockstep.apiserver.preparation import begin, claim, complete, read_fields, 
 from lockstep.apiserver.store import Key, Record, Store
 from lockstep.apiserver.subresource_fields import isolate, require_gentle
 
-Json = dict[str, Any]
 Mutate = Callable[[Json], Json]
 
 _encode = msgspec.json.Encoder().encode

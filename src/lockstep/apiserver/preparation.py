@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.patch import Writer, track
-
-Json = dict[str, Any]
 
 _STATUS = frozenset({"status"})
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.defaults.workloads import TEMPLATE_COUNT
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.store import Record
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 INITIAL_END = "k8s.io/initial-events-end"

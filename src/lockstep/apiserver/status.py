@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from lockstep.api.wire import Json
+
 if TYPE_CHECKING:
     from lockstep.apiserver.schema import Cause
     from lockstep.apiserver.store import Key
 
-Json = dict[str, Any]
 
 # Where Kubernetes keeps objects whose place is not named after their resource.
 _ETCD_PLACES = {

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.builtin.quality import quality_of_service
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.schema.causes import forbidden, invalid
-
-Json = dict[str, Any]
 
 _CLIENTS_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 # What of this a write to the status of a built-in kind does not reach; of other kinds, nothing.

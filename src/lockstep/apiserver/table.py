@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import tables
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.representation import ListMeta, Representation, partial_metadata
 from lockstep.apiserver.store import Record
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 _API = "meta.k8s.io/v1"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import autoscaling
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder()

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import CONFIG_MAPS, LEASES, NODES, PODS, PRIORITY_CLASSES, Pod
 from lockstep.api.device_usage import DEVICE_USAGES
@@ -16,7 +16,7 @@ from lockstep.api.names import JOB_LABEL, REPORT_ANNOTATION
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.probes import Sheet
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.output import note
@@ -26,8 +26,6 @@ from lockstep.insight.advice.judge import FEWEST_STEPS, Advice, Verdict, judge
 from lockstep.insight.cost import prices
 from lockstep.insight.history.deriving import gpu_indices, gpu_share, node_span
 from lockstep.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
-
-Json = dict[str, Any]
 
 SUFFIX: Final = "-advice"
 """Of the ConfigMap that remembers what was said of a job of this name."""

@@ -10,9 +10,8 @@ from typing import Any
 
 from lockstep.api import duration, names, quantity
 from lockstep.api.imageless import NO_IMAGE, keep_off_kubelets
+from lockstep.api.wire import Json
 from lockstep.cli.flags import Flags
-
-Json = dict[str, Any]
 
 _LAUNCHED = ("mpi", "horovod")
 """Frameworks whose command runs once, in a launcher."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import field, structs
 
@@ -13,7 +13,7 @@ from lockstep.api.imageless import NO_IMAGE
 from lockstep.api.names import NODE_KIND_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.api.wire import Wire, to_builtins
+from lockstep.api.wire import Json, Wire, to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput
 from lockstep.cli.flags import Carry
@@ -22,8 +22,6 @@ from lockstep.kube.code.sending import Bundle, bundle, names_a_file
 from lockstep.kube.code.store import upload
 from lockstep.kube.code.tree import BadCode
 from lockstep.kube.errors import Forbidden
-
-Json = dict[str, Any]
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 

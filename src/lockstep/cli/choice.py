@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from lockstep.api import duration
+from lockstep.api.wire import Json
 from lockstep.cli.failure import BadInput
 from lockstep.cli.views.table import Table, natural
 
-Json = dict[str, Any]
 PHASE_COLUMNS = ("phase", "state", "status")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import NODES, AnyObject, Node, Taint
 from lockstep.api.dataset_cache import CAN_CACHE_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.served_kinds import find_resource
 from lockstep.devices.core.profiles import (
@@ -24,7 +24,6 @@ from lockstep.devices.core.profiles import (
 from lockstep.kube.client import Patch
 from lockstep.kube.errors import AlreadyExists, NotFound
 
-Json = dict[str, Any]
 MANAGER: Final = "lockstep-install"
 STORAGE_CLASSES: Final = Resource(
     "storage.k8s.io", "v1", "storageclasses", "StorageClass", False, AnyObject

@@ -7,15 +7,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.dataset_cache import NO_VIEWS_ANNOTATION
 from lockstep.api.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
+from lockstep.api.wire import Json
 from lockstep.cli.cluster_install import default_class
 from lockstep.cli.connect import Session
 from lockstep.kube.errors import Forbidden, NotFound
 
-Json = dict[str, Any]
 OLDEST: Final = (1, 31)
 CDI_FROM: Final[Mapping[str, tuple[int, int]]] = {"containerd": (1, 7), "cri-o": (1, 23)}
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"

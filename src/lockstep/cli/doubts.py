@@ -12,7 +12,7 @@ from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.fitting import too_large
 from lockstep.cli.output import note
@@ -21,7 +21,6 @@ from lockstep.cli.room import surely_fits
 from lockstep.kube.errors import Forbidden, NotFound
 from lockstep.kube.silent_parts import CARRY, warnings
 
-Json = dict[str, Any]
 DEFAULT_QUEUE = "default"
 GROUND: tuple[Resource[Any], ...] = (NODES, QUEUES, TOPOLOGIES, PRIORITY_CLASSES, NODE_POLICIES)
 """What decides whether a job can start at all; not what runs now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -11,9 +11,7 @@ from lockstep.api import quantity
 from lockstep.api.core import Node
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
 from lockstep.api.parallelism import Parallelism
-from lockstep.api.wire import convert
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json, convert
 
 CARD_MEMORY: Final = "nvidia.com/gpu.memory"
 """Label of a node: the memory of one of its cards in MiB."""

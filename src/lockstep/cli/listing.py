@@ -21,7 +21,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.selectors import parse_labels
 from lockstep.api.team import TEAMS
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli import kinds
 from lockstep.cli.app import App
 from lockstep.cli.choice import Choice
@@ -53,7 +53,6 @@ OWN_ONES: Final[tuple[Resource[Any], ...]] = (QUEUES, TEAMS)
 """Kinds of which members of teams read their own by name."""
 app = App()
 
-Json = dict[str, Any]
 _SECONDS = len("2006-01-02T15:04:05")
 
 

@@ -26,9 +26,8 @@ from lockstep.api.queue import Queue
 from lockstep.api.queue_rules import flaws
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.cli.failure import BadInput
-
-Json = dict[str, Any]
 
 UNCHECKED = "<nil>"
 """Where a server says that rules were left out because of the other causes."""

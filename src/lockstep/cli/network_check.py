@@ -7,14 +7,14 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import NODES, PODS, Node
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.network import NETWORK_CHECKS, Check, NetworkCheck, NodeAnswer, Verdict
 from lockstep.api.node_health import NETWORK_CAUSE, Finding
 from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES, Rail, Topology
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.output import note
@@ -23,8 +23,6 @@ from lockstep.devices.network.core.rounds import sampled
 from lockstep.devices.network.core.summary import best, summed_up
 from lockstep.health.writing import load, put
 from lockstep.kube.errors import ApiError, NotFound
-
-Json = dict[str, Any]
 
 EVERY: Final = 0.25
 """Seconds between two looks at the answers."""

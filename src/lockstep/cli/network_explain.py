@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import msgspec
 
@@ -11,11 +10,10 @@ from lockstep.api.core import NODES, Node
 from lockstep.api.devices import Device
 from lockstep.api.names import DEVICES_ANNOTATION, HCAS_ANNOTATION, HOSTNAME_LABEL, JOB_LABEL
 from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES
+from lockstep.api.wire import Json
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.jobs.nccl import Hca, Network, Rank, Setting, explained
-
-Json = dict[str, Any]
 
 
 async def network_of(session: Session, job: str) -> dict[str, list[Setting]]:

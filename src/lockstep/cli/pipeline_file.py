@@ -11,15 +11,13 @@ import msgspec
 
 from lockstep.api.names import API_VERSION, QUEUE_LABEL
 from lockstep.api.pipeline import PipelineRunSpec
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.cli.failure import BadInput
 from lockstep.compat.argo import translate as argo
 from lockstep.compat.argo.fields import parameters
 from lockstep.compat.kfp import translate as kfp
 from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.check import problems
-
-Json = dict[str, Any]
 
 
 def read(file: Path, parameters: list[str], name: str | None, wanted: Json) -> Json:

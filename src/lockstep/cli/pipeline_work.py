@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from lockstep.api import timestamp
 from lockstep.api.core import PODS, Pod
@@ -15,6 +14,7 @@ from lockstep.api.names import JOB_LABEL
 from lockstep.api.pipeline import KEPT_LOGS, PIPELINE_RUNS, RUN_LABEL, PipelineRun, StepStatus
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.usage_query import Group, UsageQuerySpec
+from lockstep.api.wire import Json
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.output import print_lines
@@ -27,8 +27,6 @@ from lockstep.kube.kept_logs import KeptLog, kept_logs
 from lockstep.kube.usage import NoAnswer, ask
 from lockstep.pipelines.core.pods import object_name
 from lockstep.pipelines.core.record import steps_of
-
-Json = dict[str, Any]
 
 OVER = frozenset({"Succeeded", "Failed", "Stopped"})
 _POLL = 0.1

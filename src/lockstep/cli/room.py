@@ -7,14 +7,13 @@ a few comparisons are proof enough. Cases that are not simple are left to the sc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import names
 from lockstep.api.core import Node
 from lockstep.api.quantity import to_milli
 from lockstep.api.queue import Queue
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 _OF_JOB: Final = frozenset(
     {

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from lockstep.api.core import AnyObject
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.simulated import pretends
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session
 from lockstep.cli.doubts import tell_doubts
@@ -28,8 +27,6 @@ from lockstep.cli.views.explain import NOT_EXECUTED
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.client import Patch
 from lockstep.kube.errors import AlreadyExists
-
-Json = dict[str, Any]
 
 FIELD_MANAGER = "lockstep-submit"
 LOOK_AGAIN = 0.3

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lockstep.api.names import API_VERSION
+from lockstep.api.wire import Json
 from lockstep.cli.app import App
 from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.load import check, documents
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 app = App()
 
-Json = dict[str, Any]
 PROGRESS_EVERY = 0.5
 
 

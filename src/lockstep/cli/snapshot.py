@@ -33,7 +33,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.selectors import from_selector
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli.app import App
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput
@@ -44,7 +44,6 @@ from lockstep.kube.errors import Forbidden, NotFound
 
 app = App()
 
-Json = dict[str, Any]
 
 TAKEN: Final[tuple[Resource[Any], ...]] = (
     NODES,

@@ -7,14 +7,13 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from lockstep.api import duration, names
 from lockstep.api.label_syntax import value_problems
+from lockstep.api.wire import Json
 from lockstep.cli.build import BadFlag
 from lockstep.cli.completion import of
-
-Json = dict[str, Any]
 
 KEPT_FOR = "1d"
 """How long a job made of flags stays after its end, unless --ttl says otherwise."""

@@ -22,6 +22,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.team import TEAMS, Team
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.usage_query import USAGE_QUERIES
+from lockstep.api.wire import Json
 from lockstep.cli.failure import CommandFailed
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Forbidden, NotFound
@@ -33,7 +34,6 @@ from lockstep.tenants.core.objects import (
     wanted,
 )
 
-Json = dict[str, Any]
 Result = Literal["held", "OPEN", "not set", "not tried"]
 Work = Callable[[Client], Awaitable[Any]]
 LABEL: Final = f"{GROUP}/team-check"

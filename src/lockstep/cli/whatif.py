@@ -6,11 +6,11 @@ import asyncio
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from lockstep.api import duration
 from lockstep.api.merge import merged
 from lockstep.api.names import ARRIVAL_ANNOTATION, CPU
+from lockstep.api.wire import Json
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.snapshot import take
@@ -22,7 +22,6 @@ from lockstep.sim.input.jobs import Job, owned, read_jobs, read_standing
 from lockstep.sim.whatif.forecast import Forecast, forecast
 from lockstep.sim.whatif.smaller_shapes import Found, Less, Smaller, smaller
 
-Json = dict[str, Any]
 NODES_NAMED = 6
 SHAPES_NAMED = 3
 

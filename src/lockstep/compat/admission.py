@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from lockstep.api.label_syntax import key_problems, value_problems
 from lockstep.api.quantity import parse
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _LONGEST: Final = 63

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 DIALECTS: Final[tuple[str, ...]] = (
     "argo",

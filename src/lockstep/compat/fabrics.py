@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.hypernodes import GROUP, VERSION
 
-Json = dict[str, Any]
 Domains = dict[str, list[str]]
 
 TOPOGRAPH_TIER: Final = re.compile(r"fabric\.topograph\.run/tier-(\d{1,2})")

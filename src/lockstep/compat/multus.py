@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.topology import Rail
+from lockstep.api.wire import Json
 
-Json = dict[str, Any]
 API_VERSION: Final = "k8s.cni.cncf.io/v1"
 KIND: Final = "NetworkAttachmentDefinition"
 RESOURCE: Final = "k8s.v1.cni.cncf.io/resourceName"

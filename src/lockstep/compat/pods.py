@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.names import SCHEDULER_NAME
+from lockstep.api.wire import Json
 from lockstep.compat.admission import within_limits
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _SCHEDULERS: Final = ("", "default-scheduler", SCHEDULER_NAME, "kai-scheduler")
 _KAI_QUEUES: Final = ("kai.scheduler/queue", "runai/queue")

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -17,13 +17,12 @@ from lockstep.api.queue import Queue
 from lockstep.api.resource import Resource
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.api.wire import Wire, convert
+from lockstep.api.wire import Json, Wire, convert
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.kubeflow.notebook import Notebook
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 Native = TrainingJob | Queue | Gang | Notebook | Environment | Kernel
 T = TypeVar("T")
 

@@ -10,14 +10,14 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from lockstep.api import timestamp
+from lockstep.api.wire import Json
 from lockstep.keys.files import append_private
 
-Json = dict[str, Any]
 READ_BACK: Final = 8 << 20
 """Bytes of the end of a log that are looked through."""
 LARGEST: Final = 16 << 20

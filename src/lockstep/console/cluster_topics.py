@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from lockstep.api.core import NODES, PODS
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.wire import Json
 from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.sessions import Session
 from lockstep.console.topics import Topic, forbidden, unread
 from lockstep.console.views import cluster, home, node_list, queue_tree, waste
 from lockstep.console.views.picture import Picture
 from lockstep.console.views.query import parse
-
-Json = dict[str, Any]
 
 
 class Map(Topic):

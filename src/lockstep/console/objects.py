@@ -12,6 +12,7 @@ from aiohttp import web
 
 from lockstep.api.core import AnyObject
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 from lockstep.console import answers
 from lockstep.console.answers import Unreadable, answer, problem
 from lockstep.console.cluster_cache import ClusterCache
@@ -21,7 +22,6 @@ from lockstep.console.views.query import require_names
 from lockstep.kube.client import Patch
 from lockstep.kube.errors import ApiError, Conflict
 
-Json = dict[str, Any]
 NONE: Final = "-"
 """In place of the namespace of what has none."""
 MOST_DIFFERENCES: Final = 400

@@ -13,15 +13,15 @@ import hmac
 import secrets
 import ssl
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.console.sessions import Refused
 
-Json = dict[str, Any]
 VALID: Final = 600.0
 """Seconds within which a sign-in must come back."""
 MOST_WAITING: Final = 1_000

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from aiohttp import web
 
+from lockstep.api.wire import Json
 from lockstep.console import answers
 from lockstep.console.answers import answer, problem
 from lockstep.console.objects import parsed, shown
@@ -16,7 +17,6 @@ from lockstep.console.views import form, sdk
 from lockstep.console.views.form import BadField
 from lockstep.kube.client import Client
 
-Json = dict[str, Any]
 NO_SIMULATOR: Final = "this console has no simulator"
 WhatIf = Callable[[Client, str, list[Json]], Awaitable[list[Json]]]
 """Takes the user's connection, a namespace and objects; returns an answer for each job.

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from lockstep.api import timestamp
 from lockstep.api.price_list import PRICE_LISTS, PriceList
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.usage_query import Group, UsageQuerySpec
+from lockstep.api.wire import Json
 from lockstep.console.sessions import Session
 from lockstep.console.views.query import BadQuery
 from lockstep.insight.cost import billing, prices
@@ -28,7 +29,6 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import Forbidden, NotFound
 from lockstep.kube.usage import NoAnswer, ask, ask_all
 
-Json = dict[str, Any]
 Sees = Callable[[str], bool] | None
 """What tells which namespaces a user may see; None for one who may see all."""
 DAY: Final = 86_400.0

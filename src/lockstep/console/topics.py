@@ -8,12 +8,11 @@ from typing import Any
 
 from lockstep.api.core import NODES
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 from lockstep.console.cluster_cache import ClusterCache
 from lockstep.console.sessions import Session
 from lockstep.console.views import picture
 from lockstep.console.views.picture import EMPTY, Picture
-
-Json = dict[str, Any]
 
 
 class Topic(abc.ABC):

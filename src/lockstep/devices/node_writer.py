@@ -7,13 +7,12 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 from lockstep.api import names
 from lockstep.api.core import NODES
 from lockstep.api.device_usage import DEVICE_USAGES, GpuUsage, ShareUsage
 from lockstep.api.timestamp import show
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.devices.core import stated
 from lockstep.devices.core.exposition import Shown
 from lockstep.devices.core.model import Inventory
@@ -27,7 +26,6 @@ from lockstep.runtime.status import patch_status
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 RETRY = 1.0
 USAGE_EVERY = 5.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from msgspec import structs
 
@@ -24,8 +24,6 @@ from lockstep.kube.informer import Informer
 from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
 from lockstep.runtime.status import patch_status
-
-Json = dict[str, Any]
 
 _CATCH_UP: Final = 0.1
 _LOOK_AGAIN: Final = 5.0

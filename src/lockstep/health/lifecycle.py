@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import LEASES, NODES, PODS, Lease, Node, Pod, Taint
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.health.core import lifecycle as rules
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import NotFound
@@ -21,8 +21,6 @@ from lockstep.kube.informer import Informer
 from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
 from lockstep.runtime.status import put_condition
-
-Json = dict[str, Any]
 
 LOOK: Final = 5.0
 """Seconds between two looks at a node that is not Ready."""

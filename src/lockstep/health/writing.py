@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from lockstep.api.core import NODES
 from lockstep.api.node_health import NODE_HEALTHS, Finding, NodeHealth
 from lockstep.api.timestamp import show
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.health.core.findings import Key, key, merged
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, NotFound
-
-Json = dict[str, Any]
 
 
 async def load(client: Client, node: str) -> NodeHealth:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
+
 _WIDE: Final = 12
 _HIGH: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.code import KEY, Code
 from lockstep.api.imageless import NO_IMAGE
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 IMAGE: Final = "lockstep/code:latest"
 """What process nodes know without pulling it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lockstep.api.names import (
     ALIGN_PREFERRED_ANNOTATION,
     ALIGN_REQUIRED_ANNOTATION,
@@ -11,8 +9,8 @@ from lockstep.api.names import (
     NICS,
 )
 from lockstep.api.training import Role, TrainingJob
+from lockstep.api.wire import Json
 
-Json = dict[str, Any]
 HCAS = "LOCKSTEP_HCAS"
 """The variable with the names of a pod's NICs."""
 NCCL_HCAS = "NCCL_IB_HCA"

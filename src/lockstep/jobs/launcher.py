@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import duration
 from lockstep.api.imageless import NO_IMAGE
 from lockstep.api.rendezvous import CA_KEY, WORLD_SUFFIX
 from lockstep.api.roles import launched
 from lockstep.api.training import TrainingJob
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 COMMAND: Final = "lockstep-run"
 ACCOUNT: Final = "/var/run/secrets/lockstep.dev"

@@ -12,14 +12,13 @@ from lockstep.api.core import CONFIG_MAPS, LEASES, ROLE_BINDINGS, ROLES, SECRETS
 from lockstep.api.rendezvous import CA_KEY, WORLD_KEY, WORLD_SUFFIX, World
 from lockstep.api.roles import indices, launched, most, pod_name
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import Json
 from lockstep.jobs import gathering
 from lockstep.jobs.job_state import Seen
 from lockstep.jobs.launcher import KEY_SUFFIX
 from lockstep.jobs.objects import meta
 from lockstep.jobs.roster import Roster, owns
 from lockstep.runtime.actions import Action, Change, Create
-
-Json = dict[str, Any]
 
 RIGHTS_SUFFIX: Final = "-launcher"
 

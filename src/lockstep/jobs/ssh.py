@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import Json
 from lockstep.jobs.frameworks.base import SSH_SUFFIX
 from lockstep.jobs.frameworks.mpi_files import SSH_MOUNT, ssh_config
-
-Json = dict[str, Any]
-
 
 _VOLUME: Final = "lockstep-ssh"
 _USUAL_PORT: Final = 22

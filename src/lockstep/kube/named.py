@@ -14,12 +14,11 @@ import msgspec
 
 from lockstep.api.resource import Resource
 from lockstep.api.team import TEAMS
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.kube.client import Client
 from lockstep.kube.errors import Forbidden, NotFound
 
 T = TypeVar("T", bound=Wire)
-Json = dict[str, Any]
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 

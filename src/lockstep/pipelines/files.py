@@ -16,10 +16,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.pipelines import store
 from lockstep.pipelines.store import FilesError
-
-Json = dict[str, Any]
 
 MESSAGE = 4096
 """Most bytes of a last message."""

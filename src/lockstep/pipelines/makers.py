@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError
 from lockstep.kube.informer import Informer
@@ -24,7 +25,6 @@ _SOONEST: Final = 0.01
 _SEEN_WITHIN: Final = 2.0
 """Seconds within which what was made is seen; after that it has been deleted."""
 
-Json = dict[str, Any]
 
 Decide = Callable[[Any, Sequence[Any], float], Wish]
 """What an object wants, of which those are there, at a time."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import duration, timestamp
 from lockstep.api.core import CONFIG_MAPS, ConfigMap
 from lockstep.api.pipeline import KEPT_LABEL, Keep, PipelineRun, PipelineRunSpec
+from lockstep.api.wire import Json
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists
 from lockstep.kube.informer import Informer
@@ -17,7 +18,6 @@ from lockstep.pipelines.core.told import Kept
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 LARGEST: Final = 512 << 10
 """Most bytes of a result that is kept."""

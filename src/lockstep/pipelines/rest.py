@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
 
 from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRun, PipelineRunSpec, StepStatus
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.compat.kfp import translate as kfp
 from lockstep.compat.translation import Refused
 from lockstep.kube.client import Client
@@ -22,8 +22,6 @@ from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.record import steps_of
 from lockstep.pipelines.rest_kept import Shelf
 from lockstep.pipelines.rest_words import body_of, filtered, slug
-
-Json = dict[str, Any]
 
 EXPERIMENT_LABEL: Final = "lockstep.dev/experiment"
 DISPLAY_ANNOTATION: Final = "lockstep.dev/display-name"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
 from lockstep.api.core import AnyObject
 from lockstep.api.meta import owner_reference
+from lockstep.api.wire import Json
 from lockstep.compat.kfp import translate as kfp
 from lockstep.compat.kfp.kinds import PIPELINE_VERSIONS, PIPELINES, SCHEDULED_WORKFLOWS
 from lockstep.compat.translation import Refused
 from lockstep.kube.client import Client
 from lockstep.pipelines.rest_words import body_of, filtered, slug
-
-Json = dict[str, Any]
 
 _LARGEST = 8 << 20
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from aiohttp import web
 
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 
 async def body_of(request: web.Request) -> Json:

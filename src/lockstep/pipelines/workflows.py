@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from lockstep.api.meta import owned_by, owner_reference
 from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRun, PipelineRunSpec, StepStatus
 from lockstep.api.validation import Problem
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.compat.argo import config_maps
 from lockstep.compat.argo.objects import CLUSTER_WORKFLOW_TEMPLATES, WORKFLOW_TEMPLATES, WORKFLOWS
 from lockstep.compat.argo.status import status
@@ -33,8 +33,6 @@ from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.execution import execute
 from lockstep.runtime.manager import Manager
 from lockstep.runtime.status import write_status
-
-Json = dict[str, Any]
 
 _OVER: Final = frozenset({"Succeeded", "Failed", "Error"})
 _ASK_AGAIN: Final = 30.0

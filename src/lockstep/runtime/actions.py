@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 
-Json = dict[str, Any]
 S = TypeVar("S")
 
 

@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 from lockstep.api.merge import difference
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
-from lockstep.api.wire import Wire, to_builtins
+from lockstep.api.wire import Json, Wire, to_builtins
 from lockstep.kube.client import Client, Patch
 
 T = TypeVar("T", bound=Wire)
-Json = dict[str, Any]
 
 
 async def write_status(

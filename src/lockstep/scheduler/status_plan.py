@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang
 from lockstep.api.start import split_start
+from lockstep.api.wire import Json
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.max_wait import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.cycle.result import CycleResult
@@ -22,7 +23,6 @@ from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import passed_over
 from lockstep.scheduler.core.resources.wording import count
 from lockstep.scheduler.core.runtime.gang_status import (
-    Json,
     SeenEstimate,
     alike,
     difference,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lockstep.api.core import PODS, Pod
+from lockstep.api.wire import Json
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
@@ -18,7 +19,7 @@ from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.scheduler.core.model.decisions import Estimate
 from lockstep.scheduler.core.model.workload import WorkloadKey
-from lockstep.scheduler.core.runtime.gang_status import Json, unscheduled_status
+from lockstep.scheduler.core.runtime.gang_status import unscheduled_status
 from lockstep.scheduler.status_patch import write as write_gang_status
 from lockstep.scheduler.status_plan import Event, GangChange, PodCondition, StatusPlan
 

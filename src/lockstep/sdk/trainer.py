@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from lockstep.api.names import API_VERSION
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 LONGEST: Final = 128 << 10
 """Bytes of source that fit into a command."""

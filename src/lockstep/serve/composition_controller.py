@@ -10,12 +10,11 @@ from typing import Any
 from lockstep.api.core import PODS, AnyObject
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES
 from lockstep.kube.informer import Informer
 from lockstep.runtime.actions import Decision
 from lockstep.serve.core.composing import SeenComposition, compose
-
-Json = dict[str, Any]
 
 
 @dataclass

@@ -20,7 +20,7 @@ from lockstep.api.label_requirements import SelectorError
 from lockstep.api.meta import LabelSelector, ObjectMeta, controller_of
 from lockstep.api.resource import Resource
 from lockstep.api.selectors import from_selector
-from lockstep.api.wire import Wire, convert, to_builtins
+from lockstep.api.wire import Json, Wire, convert, to_builtins
 from lockstep.kube.errors import ApiError
 from lockstep.kube.informer import Informer
 from lockstep.runtime.actions import Action, Change, Create, Delete, Note
@@ -29,7 +29,7 @@ from lockstep.runtime.execution import execute, execute_all
 from lockstep.runtime.reconciler import Writer
 from lockstep.runtime.refusals import Refusal
 from lockstep.runtime.status import write_status
-from lockstep.workloads.core.plan import JOBS, REPLICA_SETS, Json, Plan, World, owner
+from lockstep.workloads.core.plan import JOBS, REPLICA_SETS, Plan, World, owner
 
 T = TypeVar("T", bound=Wire)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lockstep.api.names import GROUP
-from lockstep.api.permissions.rules import FOLLOW, Json, rule
+from lockstep.api.permissions.rules import FOLLOW, rule
+from lockstep.api.wire import Json
 
 FOREIGN: Final[Mapping[str, str]] = {
     "batch": "jobs",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
+from lockstep.api.wire import Json
 
-Json = dict[str, Any]
 Rules = tuple[Json, ...]
 
 OWN: Final = "own"

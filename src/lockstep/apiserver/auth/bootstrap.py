@@ -10,16 +10,16 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Mapping
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from lockstep.api.permissions.parts import PERMISSIONS
 from lockstep.api.permissions.people import PEOPLE
+from lockstep.api.wire import Json
 from lockstep.apiserver.auth.rbac import GROUP
 from lockstep.apiserver.auth.rules import Rule, missing
 
-Json = dict[str, Any]
 Rules = list[Json]
 
 COMPONENT_USERS: Final[Mapping[str, str]] = {

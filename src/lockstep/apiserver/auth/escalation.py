@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.auth.identity import MASTERS, User
 from lockstep.apiserver.auth.rbac import GROUP, Rbac
 from lockstep.apiserver.auth.rules import Attributes, Rule, missing
 from lockstep.apiserver.status import StatusError, forbidden
-
-Json = dict[str, Any]
 
 ROLES: Final = frozenset({"roles", "clusterroles"})
 BINDINGS: Final = frozenset({"rolebindings", "clusterrolebindings"})

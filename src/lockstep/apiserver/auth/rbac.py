@@ -10,6 +10,7 @@ import msgspec
 
 from lockstep.api.meta import LabelSelector
 from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
+from lockstep.api.wire import Json
 from lockstep.apiserver.auth.identity import (
     MASTERS,
     User,
@@ -17,8 +18,6 @@ from lockstep.apiserver.auth.identity import (
     split_service_account,
 )
 from lockstep.apiserver.auth.rules import Attributes, Rule
-
-Json = dict[str, Any]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _NOWHERE: Final = "?"

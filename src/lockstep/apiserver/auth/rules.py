@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
+
 ANY: Final = "*"
 
 

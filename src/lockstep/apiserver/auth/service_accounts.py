@@ -9,14 +9,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.auth.identity import User, service_account
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-Json = dict[str, Any]
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 MIN_LIFETIME: Final = 600

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema import Cause
 
-Json = dict[str, Any]
 Prepare = Callable[[Json, Json | None], None]
 Begin = Callable[[Json], None]
 Validate = Callable[[Json, Json | None], list[Cause]]

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from lockstep.api.quantity import to_milli
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.quantities import canonical
 from lockstep.apiserver.recent import Recent, content
 from lockstep.apiserver.schema.components import components
 from lockstep.apiserver.schema.zeros import Zeros, zeros_of
 
-Json = dict[str, Any]
 Fill = Callable[[Json], None]
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from lockstep.api.quantity import parse
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 Amounts = tuple[str | None, ...]
 """Of each counted resource, in their order."""

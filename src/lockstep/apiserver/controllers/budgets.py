@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.controllers.namespaces import NamespaceStatus
 from lockstep.apiserver.disruption import selector_of, status_of
 from lockstep.apiserver.objects import Objects
-
-Json = dict[str, Any]
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _TOGETHER_SECONDS = 0.2

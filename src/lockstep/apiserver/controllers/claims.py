@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.objects import Objects, WriteOptions
 from lockstep.apiserver.status import StatusError
@@ -19,7 +20,6 @@ from lockstep.apiserver.store import Event, Key, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 _CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"

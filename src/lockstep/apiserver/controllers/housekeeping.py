@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.rbac import Rbac
 from lockstep.apiserver.catalog import Served
@@ -25,7 +26,6 @@ from lockstep.apiserver.store import Event, Record, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 _CONCURRENT: Final = 200
 _RETRY_SECONDS: Final = 1.0

@@ -6,15 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.objects import Objects, WriteOptions
 from lockstep.apiserver.status import StatusError
 from lockstep.apiserver.store import Event, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 Statuses = Callable[[str], Iterable[tuple[str, Callable[[Json], Json]]]]
 """For each object of a namespace its name and what makes the new one of it."""
 

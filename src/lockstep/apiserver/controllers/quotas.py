@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.controllers.namespaces import NamespaceStatus
 from lockstep.apiserver.limits.ledger import QUOTAS, Account, Ledger
 from lockstep.apiserver.objects import Objects
-
-Json = dict[str, Any]
 
 _TOGETHER_SECONDS = 0.1
 

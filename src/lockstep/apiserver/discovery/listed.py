@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.builtin.subresources import Subresource, subresources_of
 from lockstep.apiserver.discovery.groups import by_group
-
-Json = dict[str, Any]
 
 
 def api_versions(address: str) -> Json:

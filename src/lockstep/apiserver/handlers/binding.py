@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.schema.causes import Cause, not_supported, required
 from lockstep.apiserver.store import Key

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lockstep.api import team_borders
 from lockstep.api.names import GROUP
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.rules import Attributes
 from lockstep.apiserver.creator import is_part
 from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Key
-
-Json = dict[str, Any]
 
 
 def require_border(objects: Objects, call: Call, new: Json | None, old: Json | None) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.auth.access import require
 from lockstep.apiserver.auth.escalation import Target, check_grant
 from lockstep.apiserver.auth.identity import User
@@ -26,8 +26,6 @@ from lockstep.apiserver.store import Key, Record
 from lockstep.apiserver.table import TableOf
 from lockstep.http import Request, Response
 from lockstep.http.message import read_query
-
-Json = dict[str, Any]
 
 _WARNED = 4096
 """Characters of all warnings of one answer, as in Kubernetes."""

@@ -6,12 +6,13 @@ import asyncio
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_delete_options
 from lockstep.apiserver.builtin.traits import RETURNED_WHEN_DELETED
 from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.handlers.borders import require_border
-from lockstep.apiserver.handlers.call import Call, Json, warning_headers
+from lockstep.apiserver.handlers.call import Call, warning_headers
 from lockstep.apiserver.handlers.options import deletion_causes, flag, number
 from lockstep.apiserver.handlers.paging import next_page
 from lockstep.apiserver.objects import Objects

@@ -6,12 +6,13 @@ from functools import partial
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.disruption import needs_no_budget, selector_of, verdict
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.handlers.delete import options_of
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Record

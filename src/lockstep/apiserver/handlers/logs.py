@@ -15,9 +15,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from lockstep.api import names
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.pki import Pki
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.store import Key, Store
 from lockstep.http import Response, Stream
 from lockstep.http.message import Write

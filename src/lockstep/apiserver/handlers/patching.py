@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import media_type, read_applied, read_patch
-from lockstep.apiserver.handlers.call import APPLY, Call, Json
+from lockstep.apiserver.handlers.call import APPLY, Call
 from lockstep.apiserver.objects import Mutate
 from lockstep.apiserver.patch import (
     Type,

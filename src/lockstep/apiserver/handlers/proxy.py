@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from lockstep.api.selectors import from_labels
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.store import Key, Store
 from lockstep.http import Request, Response, Stream
 from lockstep.http.message import Write

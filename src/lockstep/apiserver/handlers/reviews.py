@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.access import from_review
 from lockstep.apiserver.auth.identity import User
@@ -21,8 +21,6 @@ from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.routes import Route
 from lockstep.apiserver.schema.causes import Cause, invalid
 from lockstep.http import Request, Response
-
-Json = dict[str, Any]
 
 _STATUS = frozenset({"status"})
 _encode = msgspec.json.Encoder().encode

@@ -8,11 +8,11 @@ import msgspec
 
 from lockstep.api.meta import LabelSelector
 from lockstep.api.selectors import from_selector
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.catalog import Served
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.handlers.patching import mutation
 from lockstep.apiserver.handlers.write import check_name
 from lockstep.apiserver.objects import Mutate, Objects

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from lockstep import __version__
+from lockstep.api.wire import Json
 from lockstep.apiserver import discovery, status
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.negotiation import JSON, YAML, Accept, choose, in_protobuf
 from lockstep.apiserver.openapi import Definition, OpenApi
 from lockstep.http import Request, Response
-
-Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 _TEXT = "text/plain; charset=utf-8"

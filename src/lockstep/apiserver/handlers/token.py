@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.service_accounts import (
     DEFAULT_LIFETIME,
@@ -16,7 +17,7 @@ from lockstep.apiserver.auth.service_accounts import (
 )
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.schema.causes import invalid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import (
     media_type,
@@ -19,7 +20,7 @@ from lockstep.apiserver.creator import sign
 from lockstep.apiserver.doubled import doubled_fields
 from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.handlers.borders import require_border
-from lockstep.apiserver.handlers.call import APPLY, Call, Json, written
+from lockstep.apiserver.handlers.call import APPLY, Call, written
 from lockstep.apiserver.handlers.patching import (
     application,
     mutation,

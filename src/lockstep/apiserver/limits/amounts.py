@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from lockstep.api.quantity import parse
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.quantities import written
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

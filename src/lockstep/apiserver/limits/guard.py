@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.limits.amounts import NOTHING
@@ -11,8 +12,6 @@ from lockstep.apiserver.limits.ledger import Ledger
 from lockstep.apiserver.limits.quota import excess, unsaid, usage
 from lockstep.apiserver.limits.ranges import fill_in, violations
 from lockstep.apiserver.store import Store
-
-Json = dict[str, Any]
 
 _RANGES: Final = "limitranges"
 # What may use more after a change than before it.

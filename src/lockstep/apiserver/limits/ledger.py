@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.limits.amounts import NOTHING, Amount, Amounts
 from lockstep.apiserver.limits.quota import concerns, hard, usage
 from lockstep.apiserver.store import Event, Key, Record, Store
-
-Json = dict[str, Any]
 
 QUOTAS: Final = "resourcequotas"
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.quality import quality_of_service
 from lockstep.apiserver.deletion import FINISHED
 from lockstep.apiserver.limits.amounts import NOTHING, ONE, Amount, Amounts, of_pod, read
-
-Json = dict[str, Any]
 
 _COUNTED_BY_NAME = frozenset(
     {

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.limits.amounts import Amount, Amounts, of_pod, read
-
-Json = dict[str, Any]
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 _LISTS = (("initContainers", "init container"), ("containers", "container"))

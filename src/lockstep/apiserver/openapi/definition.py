@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import Kind
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

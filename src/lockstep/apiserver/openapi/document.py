@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.openapi.definition import Definition
 from lockstep.apiserver.openapi.operations import paths_of
 from lockstep.apiserver.schema.components import components, descriptions
-
-Json = dict[str, Any]
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _REF = "#/components/schemas/"

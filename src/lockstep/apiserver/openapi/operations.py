@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.subresources import Subresource, subresources_of
 from lockstep.apiserver.openapi.definition import Definition
-
-Json = dict[str, Any]
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _REF = "#/components/schemas/"

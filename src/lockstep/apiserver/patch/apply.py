@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.patch.errors import PatchError, conflicting, malformed, mistyped
 from lockstep.apiserver.patch.fieldset import (
@@ -40,8 +41,6 @@ from lockstep.apiserver.patch.structured import (
     with_named_parents,
 )
 from lockstep.apiserver.patch.types import ABSENT, Type
-
-Json = dict[str, Any]
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.budget import Costly, Stopwatch
 from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed, too_costly
 
-Json = dict[str, Any]
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED: Final = 3 << 20
 """Bytes of JSON that the copies of one patch may add, as in Go's library."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.patch.fieldset import (
     LEAF,
@@ -19,8 +20,6 @@ from lockstep.apiserver.patch.fieldset import (
 )
 from lockstep.apiserver.patch.structured import Comparison, compare
 from lockstep.apiserver.patch.types import Type
-
-Json = dict[str, Any]
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"

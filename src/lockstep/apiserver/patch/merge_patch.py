@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.patch.errors import malformed
-
-Json = dict[str, Any]
 
 
 def merge_patch(doc: Json, patch: Any) -> Json:

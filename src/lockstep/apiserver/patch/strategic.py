@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.patch.errors import PatchError, failed, inapplicable, malformed
 from lockstep.apiserver.patch.ordering import in_order, position_key
 from lockstep.apiserver.patch.types import ABSENT, Type
 from lockstep.apiserver.schema.decode import go_value
-
-Json = dict[str, Any]
 
 _PATCH: Final = "$patch"
 _RETAIN: Final = "$retainKeys"

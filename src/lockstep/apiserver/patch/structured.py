@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.patch.errors import mistyped
 from lockstep.apiserver.patch.fieldset import (
     LEAF,
@@ -20,8 +21,6 @@ from lockstep.apiserver.patch.fieldset import (
 from lockstep.apiserver.patch.types import ABSENT, Type
 from lockstep.apiserver.recent import Recent, content
 from lockstep.apiserver.schema.decode import go_value, unstructured
-
-Json = dict[str, Any]
 
 _added_lists: Recent[tuple[FieldSet | None, FieldSet | None]] = Recent()
 """What is modified and added where a list takes the place of an empty one, by its type."""

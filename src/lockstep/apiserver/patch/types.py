@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.patch.fieldset import LEAF, SELF
 from lockstep.apiserver.schema.components import components
 from lockstep.apiserver.schema.zeros import zeros_of
 
-Json = dict[str, Any]
 Field = tuple[str, "Type", Any]
 
 ABSENT: Final = object()

@@ -8,15 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from lockstep.apiserver.protobuf.tables import (
-    MAGIC,
-    SCHEMA,
-    Field,
-    Json,
-    NotProtobuf,
-    message_of,
-    tables,
-)
+from lockstep.api.wire import Json
+from lockstep.apiserver.protobuf.tables import MAGIC, SCHEMA, Field, NotProtobuf, message_of, tables
 from lockstep.apiserver.protobuf.wire import Malformed, Value, fields, signed
 
 

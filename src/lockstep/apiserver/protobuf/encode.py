@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from lockstep.apiserver.protobuf.tables import MAGIC, SCHEMA, Field, Json, message_of, tables
+from lockstep.api.wire import Json
+from lockstep.apiserver.protobuf.tables import MAGIC, SCHEMA, Field, message_of, tables
 from lockstep.apiserver.protobuf.wire import BYTES, FIXED64, VARINT, double, varint
 
 Write = Callable[[Any], bytes]

@@ -10,9 +10,7 @@ import gzip
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
-
-Json = dict[str, Any]
+from typing import Final, NamedTuple
 
 MAGIC: Final = b"k8s\x00"
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"

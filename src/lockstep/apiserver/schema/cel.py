@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.budget import Costly, Stopwatch, refused, require_small
 from lockstep.apiserver.schema.causes import Cause, Reason, forbidden, invalid, required, show
 from lockstep.apiserver.schema.cel_functions import FUNCTIONS, LANGUAGE
 from lockstep.apiserver.schema.check import correlate
-from lockstep.apiserver.schema.node import UNSET, Json, Node, escaped
+from lockstep.apiserver.schema.node import UNSET, Node, escaped
 
 if TYPE_CHECKING:
     from cel import Program

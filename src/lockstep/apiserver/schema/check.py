@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema.causes import (
     Cause,
     duplicate,
@@ -21,7 +22,7 @@ from lockstep.apiserver.schema.causes import (
     type_invalid,
 )
 from lockstep.apiserver.schema.formats import is_well_formed
-from lockstep.apiserver.schema.node import INT_OR_STRING, UNSET, Json, Node
+from lockstep.apiserver.schema.node import INT_OR_STRING, UNSET, Node
 from lockstep.apiserver.schema.patterns import found
 
 _JSON_TYPES: dict[type, str] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.budget import PROCESSOR_SECONDS, Costly, TooCostly, apart, is_answered
 from lockstep.apiserver.schema import components
 from lockstep.apiserver.schema.causes import Cause, Reason, forbidden, invalid
@@ -16,7 +17,7 @@ from lockstep.apiserver.schema.cel import Rules
 from lockstep.apiserver.schema.check import Checker
 from lockstep.apiserver.schema.decode import Misfit, misfit
 from lockstep.apiserver.schema.defaults import fill_defaults
-from lockstep.apiserver.schema.node import UNSET, Json, Node, structural
+from lockstep.apiserver.schema.node import UNSET, Node, structural
 from lockstep.apiserver.schema.prune import prune
 from lockstep.apiserver.schema.shape import shape_of
 

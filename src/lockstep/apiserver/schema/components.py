@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema.node import Node, builtin
-
-Json = dict[str, Any]
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 

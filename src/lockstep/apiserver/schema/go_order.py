@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema.node import Node
 from lockstep.apiserver.schema.zeros import zeros_of
-
-Json = dict[str, Any]
 
 
 def in_go_order(value: Any, node: Node | None, touched: Any = None) -> Any:

@@ -10,9 +10,8 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema.zeros import zeros_of
-
-Json = dict[str, Any]
 
 UNSET: Final = object()
 INT_OR_STRING: Final = "int-or-string"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema.node import UNSET, Node
-
-Json = dict[str, Any]
 
 _TYPE_META = ("apiVersion", "kind")
 

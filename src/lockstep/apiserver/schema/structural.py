@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.schema import components
 from lockstep.apiserver.schema.causes import (
     Cause,
@@ -21,7 +22,7 @@ from lockstep.apiserver.schema.causes import (
 )
 from lockstep.apiserver.schema.cel import problems, undefined_fields
 from lockstep.apiserver.schema.check import Checker
-from lockstep.apiserver.schema.node import UNSET, Json, structural
+from lockstep.apiserver.schema.node import UNSET, structural
 from lockstep.apiserver.schema.patterns import compiled
 from lockstep.apiserver.schema.prune import prune
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver.tables.format import AGE, NAME, Cell, Column, at, listed, wide
-
-Json = dict[str, Any]
 
 
 def _entries(obj: Json) -> int:

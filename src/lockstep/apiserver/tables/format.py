@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
+
 Cells = list[Any]
 Cell = Callable[[Json], Any]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.schema.components import descriptions
 from lockstep.apiserver.tables import cluster, config, network, pods, storage, workloads
 from lockstep.apiserver.tables.format import NAME, Cells, Column, seconds, since
 from lockstep.apiserver.tables.jsonpath import find, text_of
-
-Json = dict[str, Any]
 
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     **pods.COLUMNS,

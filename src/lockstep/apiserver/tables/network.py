@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.tables.format import (
     AGE,
     NAME,
@@ -18,8 +19,6 @@ from lockstep.apiserver.tables.format import (
     selector,
     wide,
 )
-
-Json = dict[str, Any]
 
 
 def _cluster_ip(obj: Json) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.tables.format import (
     AGE,
     NAME,
@@ -20,8 +20,6 @@ from lockstep.apiserver.tables.format import (
     since,
     wide,
 )
-
-Json = dict[str, Any]
 
 _POD = "core.v1.PodStatus"
 PODS = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver.tables.format import (
     AGE,
     NAME,
@@ -15,8 +14,6 @@ from lockstep.apiserver.tables.format import (
     marked_default,
     wide,
 )
-
-Json = dict[str, Any]
 
 _MODES = {
     "ReadWriteOnce": "RWO",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver.tables.format import (
     AGE,
     NAME,
@@ -22,8 +21,6 @@ from lockstep.apiserver.tables.format import (
     since,
     wide,
 )
-
-Json = dict[str, Any]
 
 
 def _selected(path: str = "spec.selector") -> Cell:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS
 from lockstep.api.names import GROUP, SCHEDULER_NAME
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.wire import Json
 from lockstep.cli.arena import pods
 from lockstep.cli.arena.flags import TYPES, Flag
 from lockstep.cli.arena.parse import Values, key
 from lockstep.cli.failure import BadInput
-
-Json = dict[str, Any]
 
 TYPE_LABEL: Final = f"{GROUP}/arena"
 """On a job: as which of Arena's types it was submitted."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.cli.arena.parse import Values
 from lockstep.cli.failure import BadInput
-
-Json = dict[str, Any]
 
 GIT_IMAGE: Final = "registry.k8s.io/git-sync/git-sync:v3.6.5"
 RSYNC_IMAGE: Final = "registry.cn-zhangjiakou.aliyuncs.com/acs/rsync:v3.1.0-aliyun"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.cli.arena import pods, serving
 from lockstep.cli.arena.flags import Flag
 from lockstep.cli.arena.parse import HELP, Values, flags_help, parse
@@ -14,7 +15,6 @@ from lockstep.cli.output import Format, encode
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES
 from lockstep.kube.errors import NotFound
 
-Json = dict[str, Any]
 Run = Callable[..., None]
 
 _COMMON: Final = (

@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.cli.arena import pods
 from lockstep.cli.arena.flags import Flag, Kind
 from lockstep.cli.arena.parse import Values, key, parse
 from lockstep.cli.failure import BadInput
-
-Json = dict[str, Any]
 
 VERSION: Final = "servingVersion"
 """Label of the pods of one version, as Arena has it."""

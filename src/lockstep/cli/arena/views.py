@@ -14,7 +14,7 @@ from lockstep.api.names import JOB_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.roles import gpus
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.cli.arena.build import OF_LABEL, TYPE_LABEL
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
@@ -22,8 +22,6 @@ from lockstep.cli.output import Format, encode
 from lockstep.cli.target import Target
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.errors import NotFound
-
-Json = dict[str, Any]
 
 CLAIMS: Final = Resource(
     "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.scheduler.core.defrag.messages import of_one_gpu, on_nodes
 from lockstep.scheduler.core.defrag.planner import MovePlan
 
-Json = dict[str, Any]
 HOUR = 3600.0
 
 

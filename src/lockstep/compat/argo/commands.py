@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _ENTRYPOINTS: Final = {
     "argoproj/argosay:v1": ["cowsay"],

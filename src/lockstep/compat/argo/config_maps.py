@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 TYPE_LABEL: Final = "workflows.argoproj.io/configmap-type"
 """A ConfigMap is read for parameters only where this says ``Parameter``, as Argo has it."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.argo.commands import words_of
 from lockstep.compat.argo.fields import only
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 PLACE: Final = "/lockstep-set"
 """Where each container leaves its exit code for those that wait for it."""

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lockstep.api import duration
+from lockstep.api.wire import Json
 from lockstep.compat.argo import expressions
 from lockstep.compat.argo.expressions import quote
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _SOURCELESS: Final = ("name", "path", "mode", "optional", "archive", "recurseMode", "globalName")
 

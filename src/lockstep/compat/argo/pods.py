@@ -6,14 +6,13 @@ import posixpath
 import shlex
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.argo import container_sets, expressions
 from lockstep.compat.argo.commands import words_of
 from lockstep.compat.argo.expressions import quote
 from lockstep.compat.argo.fields import number, stored
 from lockstep.compat.argo.runs import claim_volumes
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _RESULT: Final = "/lockstep-argo/result"
 _COPIES: Final = "/lockstep-argo/copies"

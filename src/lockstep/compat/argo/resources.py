@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.compat.argo import conditions, expressions
 from lockstep.compat.argo.fields import only, origin
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 
 def resource(given: Json, at: str) -> Json:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.argo import expressions
 from lockstep.compat.argo.fields import number, only, seconds
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _SWEEPS: Final = {
     "OnPodCompletion": "OnPodCompletion",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.pipeline import PipelineRun, StepStatus
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.argo.expressions import ARTIFACT, quote
 from lockstep.compat.argo.translate import MAIN
-
-Json = dict[str, Any]
 
 _PHASES: Final[Mapping[str, str]] = {
     "Waiting": "Pending",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.argo import conditions, expressions
 from lockstep.compat.argo.expressions import quote
 from lockstep.compat.argo.fields import number, only, seconds
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _DURING: Final = re.compile(r"""\b(?:steps|tasks|workflow)\b[^=]*\.status\s*==\s*['"]Running['"]""")
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.argo import conditions, expressions, runs, tasks
 from lockstep.compat.argo.expressions import quote
 from lockstep.compat.argo.fields import (
@@ -22,7 +23,6 @@ from lockstep.compat.argo.pods import pod_step
 from lockstep.compat.argo.resources import graph_outputs, resource, resource_outputs
 from lockstep.compat.translation import Refused
 
-Json = dict[str, Any]
 Lookup = Callable[[str, bool], Json | None]
 """The spec of a WorkflowTemplate by its name, or of one of the cluster."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.etoperator.kinds import GROUP
 from lockstep.compat.etoperator.objects import Replicas, TrainingJobSpec
 from lockstep.compat.pods import queue_of, template
 from lockstep.compat.translation import Refused, Translation, read
-
-Json = dict[str, Any]
 
 USUAL_BACKOFF: Final = 6
 MOST: Final = 512

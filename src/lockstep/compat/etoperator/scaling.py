@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import Json
 from lockstep.compat.etoperator import job as jobs
 from lockstep.compat.etoperator.objects import Amount, ScaleSpec
 from lockstep.compat.translation import Refused, read
-
-Json = dict[str, Any]
 
 OUT: Final = "ScaleOut"
 OVER: Final = ("ScaleSucceeded", "ScaleFailed")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import field
 
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.compat.fluid.kinds import GROUP, RUNTIMES, VERSION
-
-Json = dict[str, Any]
 
 
 class Mount(Wire, frozen=True):

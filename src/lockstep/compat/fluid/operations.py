@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.dataset_cache import CacheMount
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.objects import (
     DataBackup,
     DataMigrate,
@@ -20,7 +21,6 @@ from lockstep.compat.fluid.objects import (
 )
 from lockstep.compat.fluid.translate import Problem, translate_mount
 
-Json = dict[str, Any]
 Datasets = Callable[[str, str], Dataset | None]
 """From namespace and name to the dataset."""
 

@@ -14,10 +14,9 @@ from lockstep.api.dataset_cache import (
     CacheTier,
     SecretKey,
 )
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.ignored import RUNTIME, ignored, ignored_of
 from lockstep.compat.fluid.objects import Dataset, Mount, Runtime
-
-Json = dict[str, Any]
 
 SCHEMES: Final = (
     *("s3", "s3a", "minio", "gs", "az", "abfs", "abfss", "http", "https", "local", "file"),

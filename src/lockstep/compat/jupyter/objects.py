@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.compat.translation import Strict
-
-Json = dict[str, Any]
 
 
 class Resources(Wire, frozen=True):

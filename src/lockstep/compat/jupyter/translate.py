@@ -14,6 +14,7 @@ from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS, Kernel
 from lockstep.api.resource import Resource
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.jupyter import kinds
 from lockstep.compat.jupyter.objects import (
     Container,
@@ -25,8 +26,6 @@ from lockstep.compat.jupyter.objects import (
 )
 from lockstep.compat.kubeflow.notebook import IMAGE, KERNELS_ANNOTATION, NOTEBOOKS, Notebook
 from lockstep.compat.translation import Look, Native, Refused, Translation, read
-
-Json = dict[str, Any]
 
 _PYTHON: Final = ("", "python", "python3")
 _STATES: Final = {"Failed": "Failed", "Running": "Running", "Parked": "Running"}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.native import condition
 from lockstep.compat.queues import queue, queue_of
 from lockstep.compat.translation import Native, Refused, Strict, Translation, read
-
-Json = dict[str, Any]
 
 UNLIMITED: Final = -1
 _OURS: Final = {"gpu": ("nvidia.com/gpu", ""), "cpu": ("cpu", "m"), "memory": ("memory", "M")}

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kfp import placeholders
 from lockstep.compat.kfp.objects import is_object, object_template
 from lockstep.compat.kfp.placeholders import EXECUTOR, EXECUTOR_FILE, FILES, local, quote, type_of
 from lockstep.compat.kfp.platform import apply
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _SHARED: Final = ["/s3", "/minio", "/gcs", FILES]
 _CONTAINER: Final = frozenset({"args", "command", "env", "image", "resources", "lifecycle"})

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kfp import placeholders
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 IMAGE: Final = "lockstep/object"
 _OPTIONS: Final = ("--action", "--success", "--failure", "--output")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.compat.kfp.placeholders import quote
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 
 def apply(platform: Json, pod: Json, at: str) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 CHANNEL: Final = "pipelinechannel--"
 SUBVAR: Final = "-subvar-"

@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kfp import placeholders
 from lockstep.compat.kfp.containers import container_template, importer_template
 from lockstep.compat.kfp.placeholders import quote
 from lockstep.compat.kfp.scopes import CHANNEL, SUBVAR, completed, iterated
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 ROOT: Final = "main"
 _VERSION: Final = re.compile(r"2\.[01](\.\d+)?")

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import field
 
 from lockstep.api.core import AnyObject
-from lockstep.api.wire import Wire, convert
+from lockstep.api.wire import Json, Wire, convert
 from lockstep.compat.kserve import llm_fields, storage, vllm
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.way import (
@@ -18,8 +18,6 @@ from lockstep.compat.kserve.way import (
     MODELS_ANNOTATION,
     PREFILL_ANNOTATION,
 )
-
-Json = dict[str, Any]
 
 IMAGE: Final = "vllm/vllm-openai:latest"
 PREFILL: Final = "-prefill"

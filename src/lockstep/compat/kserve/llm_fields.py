@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 _WORKLOAD: Final[Json] = {
     "replicas": None,

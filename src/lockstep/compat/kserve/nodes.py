@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.objects import ServingRuntime
 from lockstep.compat.kserve.problem import Problem
-
-Json = dict[str, Any]
 
 WORKER: Final = "worker-container"
 _SIZES: Final = ("pipelineParallelSize", "tensorParallelSize")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import field
 
 from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.compat.kserve.kinds import GROUP, KINDS
-
-Json = dict[str, Any]
 
 
 class Spec(Wire, frozen=True):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.objects import RuntimeSpec, ServingRuntime, SupportedFormat
 from lockstep.compat.kserve.problem import Problem
-
-Json = dict[str, Any]
 
 
 def _stock(name: str, image: str, formats: Iterable[SupportedFormat]) -> ServingRuntime:

@@ -13,10 +13,9 @@ import yaml
 
 from lockstep.api import quantity
 from lockstep.api.cron import parse
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.metrics import Behavior, Direction, Limit, Metric, Period
 from lockstep.compat.kserve.problem import Problem
-
-Json = dict[str, Any]
 
 SCHEDULE_ANNOTATION: Final = "lockstep.dev/schedule"
 """Times with at least so many replicas: a list of ``{start, end, replicas, timezone}``."""

@@ -6,11 +6,10 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.problem import Problem
-
-Json = dict[str, Any]
 
 MODELS: Final = "/mnt/models"
 INITIALIZER: Final = "kserve/storage-initializer:latest"

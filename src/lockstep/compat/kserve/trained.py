@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat.kserve import storage
 from lockstep.compat.kserve.problem import Problem
-
-Json = dict[str, Any]
 
 FILE: Final = "models.json"
 _DIRECTORY: Final = "/mnt/configs"

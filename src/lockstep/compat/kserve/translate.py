@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kserve import nodes, storage, trained
 from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
 from lockstep.compat.kserve.problem import Problem
@@ -16,8 +17,6 @@ from lockstep.compat.kserve.runtimes import choose
 from lockstep.compat.kserve.scaling import Scaling, count, scaling
 from lockstep.compat.kserve.templating import filled
 from lockstep.compat.kserve.way import PROBE_ANNOTATION, Way, way
-
-Json = dict[str, Any]
 
 CONTAINER: Final = "kserve-container"
 FRAMEWORKS: Final = (

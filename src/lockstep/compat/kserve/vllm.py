@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kserve import storage
-
-Json = dict[str, Any]
 
 PORT: Final = 8000
 RPC_PORT: Final = 5555

@@ -11,10 +11,9 @@ import msgspec
 import yaml
 
 from lockstep.api.serving import Batcher, Logger
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.objects import InferenceService
 from lockstep.compat.kserve.problem import Problem
-
-Json = dict[str, Any]
 
 MATCH_ANNOTATION: Final = "lockstep.dev/canary-match"
 """Which requests the newest version gets, as a list of ``{header: NAME, value: VALUE}``."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.admission import dns_label
 from lockstep.compat.kubeflow.objects import ReplicaSpec, RunPolicy
 from lockstep.compat.pods import queue_of, template
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 PREFIX: Final = "training.kubeflow.org/"
 MANAGERS: Final = ("", "kubeflow.org/training-operator", "kubeflow.org/mpi-operator")

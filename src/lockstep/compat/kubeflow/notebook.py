@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import Pod
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.wire import Wire, to_builtins
+from lockstep.api.wire import Json, Wire, to_builtins
 from lockstep.compat.kubeflow.kinds import GROUP, NOTEBOOK
-
-Json = dict[str, Any]
 
 STOPPED: Final = "kubeflow-resource-stopped"
 """Annotation: there, it stops the notebook; its value says when that was asked for."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import structs
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.kubeflow import jobs
 from lockstep.compat.kubeflow.objects import ReplicaSpec, ReplicatedSpec
 from lockstep.compat.translation import Refused, Translation, read
 
-Json = dict[str, Any]
 Replicas = dict[str, ReplicaSpec]
 
 SSH_MOUNT: Final = "/root/.ssh"

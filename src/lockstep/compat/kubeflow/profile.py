@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.compat.kubeflow.kinds import PROFILE
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 
 class Subject(Wire, frozen=True):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat.kubeflow import jobs
 from lockstep.compat.kubeflow.objects import PyTorchJobSpec, ReplicaSpec
 from lockstep.compat.translation import Refused, Translation, read
-
-Json = dict[str, Any]
 
 CONTAINER: Final = "pytorch"
 PORT_NAME: Final = "pytorchjob-port"

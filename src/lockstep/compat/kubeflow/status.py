@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.meta import Condition
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.kubeflow.jobs import PREFIX
 from lockstep.compat.native import condition
 from lockstep.compat.translation import Native
-
-Json = dict[str, Any]
 
 _condition: Final = partial(condition, also="lastUpdateTime")
 

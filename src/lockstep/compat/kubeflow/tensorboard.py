@@ -6,15 +6,13 @@ pod in a queue, a service, a link, and ``lockstep dev stop`` and ``resume``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.compat.kubeflow.kinds import TENSORBOARD
 from lockstep.compat.kubeflow.notebook import PORT, Notebook
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 IMAGE: Final = "tensorflow/tensorflow:2.19.0"
 APP_LABEL: Final = "lockstep.dev/app"

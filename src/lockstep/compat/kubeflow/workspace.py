@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.validation import Problem
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.compat.kubeflow.kinds import WORKSPACE_KIND
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED, Notebook, prefix
 from lockstep.compat.translation import Look, Native, Refused, Translation, read
-
-Json = dict[str, Any]
 
 _PREFIX: Final = re.compile(r"{{-?\s*httpPathPrefix\s+[^}]*}}")
 """How a WorkspaceKind writes the path below which a workspace answers."""

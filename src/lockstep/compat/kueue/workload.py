@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import Gang
 from lockstep.api.meta import owner_reference
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import Json
 from lockstep.compat.kueue.contract import Terms
 from lockstep.compat.kueue.kinds import WORKLOAD
-
-Json = dict[str, Any]
 
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _ENDS: Final = ("Succeeded", "Failed")

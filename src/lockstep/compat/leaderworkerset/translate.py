@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from lockstep.api.core import AnyObject
-from lockstep.api.wire import Wire, convert
+from lockstep.api.wire import Json, Wire, convert
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.way import PROBE_ANNOTATION
-
-Json = dict[str, Any]
 
 NAME_LABEL: Final = "leaderworkerset.sigs.k8s.io/name"
 _RESTARTS: Final = ("", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "Default")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import names
+from lockstep.api.wire import Json
 from lockstep.compat.shares.words import (
     FRACTION,
     FRACTION_CARDS,
@@ -16,8 +17,6 @@ from lockstep.compat.shares.words import (
     KAI_SCHEDULER,
 )
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _SCHEDULERS: Final = ("", "default-scheduler", KAI_SCHEDULER, names.SCHEDULER_NAME)
 

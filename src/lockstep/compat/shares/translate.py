@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lockstep.api import names, quantity
+from lockstep.api.wire import Json
 from lockstep.compat.shares import fractions
 from lockstep.compat.shares.settings import Settings
 from lockstep.compat.shares.words import ALL, GPUSHARE, NVSHARE, SHARED, UNHELD, Words
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 DEFAULT_SCHEDULERS: Final = ("", "default-scheduler", names.SCHEDULER_NAME)
 OVERSUBSCRIBE: Final = "CUDA_OVERSUBSCRIBE"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 NODE: Final = "node"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.jobset.status import status_of as set_status
 from lockstep.compat.native import condition, job_of, since
 from lockstep.compat.translation import Native
-
-Json = dict[str, Any]
 
 _TOLD: Final = {
     "Succeeded": ("Complete", "JobsCompleted"),

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, structs
 
 from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Look, Native, Refused, Strict, Translation, read
 from lockstep.compat.volcano import job
 from lockstep.compat.volcano.kinds import JOB, TEMPLATE
 from lockstep.compat.volcano.status import PHASES
-
-Json = dict[str, Any]
 
 _LISTS: Final = {
     "Pending": "pendingJobs",

@@ -10,13 +10,12 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 SVC_MOUNT: Final = "/etc/volcano"
 SSH_MOUNT: Final = "/root/.ssh"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from lockstep.api.core import AnyObject
 from lockstep.api.quantity import parse
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.queues import queue, queue_of, shown
 from lockstep.compat.translation import Native, Strict, Translation, read
 from lockstep.compat.volcano.admission import ROOT, check_queue
 
-Json = dict[str, Any]
 Amounts = dict[str, str | int | float]
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.native import job_of, pods_by_role
 from lockstep.compat.translation import Native
-
-Json = dict[str, Any]
 
 PHASES: Final = {
     "Pending": "Pending",

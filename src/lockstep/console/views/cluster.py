@@ -15,8 +15,7 @@ from lockstep.api import names, quantity
 from lockstep.api.core import Node, Pod
 from lockstep.api.device_usage import DeviceUsage
 from lockstep.api.node_health import NodeHealth
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 TIERS: Final = ("topology.kubernetes.io/zone", names.SPINE_LABEL, names.LEAF_LABEL)
 """Labels by which nodes stand together where no Topology says otherwise, the widest first."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from lockstep.api import duration, names, quantity
 from lockstep.api.imageless import NO_IMAGE, keep_off_kubelets
+from lockstep.api.wire import Json
 
-Json = dict[str, Any]
 FRAMEWORKS = ("pytorch", "mpi", "plain")
 MOST_WORKERS = 100_000
 TEXTS = ("name", "namespace", "queue", "framework", "image", "command", "environment", "priority")

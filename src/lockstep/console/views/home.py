@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import msgspec
 
 from lockstep.api.gang import Gang
 from lockstep.api.queue import Queue
+from lockstep.api.wire import Json
 from lockstep.console.views import cluster, queue_tree
 from lockstep.console.views.cluster import NodeRow
 from lockstep.console.views.job_list import JobList
@@ -19,7 +19,6 @@ from lockstep.console.views.picture import Picture
 from lockstep.console.views.query import Query
 from lockstep.console.views.waste import IDLE
 
-Json = dict[str, Any]
 SHOWN = 5
 GROUPS = {
     "waiting": ("Pending", "Restarting"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -14,10 +13,10 @@ from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.gang import Gang
 from lockstep.api.roles import gpus
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import Json
 from lockstep.console.views import jobs, timeline
 from lockstep.console.views.picture import Picture, fields
 
-Json = dict[str, Any]
 EVENTS_SHOWN = 100
 GANG = (
     "phase reason message remedy position estimated_start not_before domain waiting_since placed_at"

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from lockstep.api.device_usage import DeviceUsage
 from lockstep.api.node_health import NodeHealth
+from lockstep.api.wire import Json
 from lockstep.console.views.cluster import NodeRow
 from lockstep.console.views.picture import Picture, fields
 from lockstep.console.views.query import Query
-
-Json = dict[str, Any]
 
 
 def utilisation(one: NodeRow) -> float | None:

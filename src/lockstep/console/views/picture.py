@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 
 @dataclass(frozen=True, slots=True)

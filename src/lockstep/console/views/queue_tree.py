@@ -8,9 +8,8 @@ from typing import Any
 from lockstep.api.names import GPU
 from lockstep.api.quantity import parse
 from lockstep.api.queue import Queue
+from lockstep.api.wire import Json
 from lockstep.console.views.picture import Picture, fields
-
-Json = dict[str, Any]
 
 
 def page(queues: Iterable[Queue], gpus: int) -> Picture:

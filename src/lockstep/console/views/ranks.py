@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from lockstep.api import names
 from lockstep.api.core import Lease, Pod
 from lockstep.api.rendezvous import LONGEST_REPORT, Report
+from lockstep.api.wire import Json
 from lockstep.console.views.picture import Picture
-
-Json = dict[str, Any]
 
 
 def page(leases: Iterable[Lease], pods: Iterable[Pod]) -> Picture:

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.console.views.form import BadField
 
-Json = dict[str, Any]
 SIZES: Final = {"num_nodes": "workers", "gpus_per_node": "gpus", "min_nodes": "fewest",
                 "max_nodes": "most"}  # fmt: skip
 TEXTS: Final = ("framework", "image", "queue")

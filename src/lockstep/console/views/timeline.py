@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lockstep.api import wire
 from lockstep.api.training import TrainingJob
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 
 def stages(job: TrainingJob) -> list[Json]:

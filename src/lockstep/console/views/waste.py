@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.console.views import cluster
 from lockstep.console.views.cluster import OTHERS, NodeRow
 from lockstep.console.views.picture import Picture
 
-Json = dict[str, Any]
 IDLE = 10
 """Percent of use below which a GPU that is held counts as idle."""
 MOST = 500

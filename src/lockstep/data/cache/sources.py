@@ -16,11 +16,10 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, HTTPStore, LocalStore, S3Store
 
 from lockstep.api.dataset_cache import CacheMount
+from lockstep.api.wire import Json
 from lockstep.data.cache.listing import ListingFailed, directory_keys, s3_keys
 from lockstep.data.core import settings
 from lockstep.data.core.manifest import Entry, Found
-
-Json = dict[str, Any]
 
 _RETRY: Final[Any] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _CLIENT: Final[Json] = {"connect_timeout": "5s", "timeout": "60s"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep.api.dataset_cache import DatasetCache
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.objects import (
     DataLoad,
     DataProcess,
@@ -17,8 +18,6 @@ from lockstep.compat.fluid.objects import (
     RuntimeStatus,
 )
 from lockstep.runtime.actions import Action
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,13 @@ from lockstep.api.dataset_cache import (
 from lockstep.api.merge import difference
 from lockstep.api.meta import owner_reference
 from lockstep.api.names import API_VERSION
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.fluid.objects import DATASETS, Runtime, RuntimeStatus
 from lockstep.compat.fluid.translate import Problem, Wanted, quota_of, translate
 from lockstep.data.core import loads, objects, placement, processes, runs, sharing
 from lockstep.data.core.dataset_state import Decision, Seen
 from lockstep.data.core.status import dataset_status
 from lockstep.runtime.actions import Action, Change, Create, Delete
-
-Json = dict[str, Any]
 
 FINALIZER: Final = "lockstep.dev/data"
 """Keeps a dataset until its volume, which has no owner, is gone."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.dataset_cache import DRIVER
 from lockstep.api.meta import owner_reference
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.objects import Dataset
 from lockstep.data.core.sharing import Unreadable, reference
-
-Json = dict[str, Any]
 
 STORAGE_CLASS: Final = "fluid"
 """As Fluid calls the class of its volumes; nothing provisions it."""

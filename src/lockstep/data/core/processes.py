@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from lockstep.api.core import PODS
 from lockstep.api.meta import owner_reference
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.objects import DataProcess, OperationStatus
 from lockstep.data.core import runs
 from lockstep.data.core.dataset_state import Carried
 from lockstep.runtime.actions import Action, Create, Delete
 
-Json = dict[str, Any]
 _POD: Final = "pod"
 """Among what a status tells of a run by the clock: the pod that carries it out."""
 _VOLUME = "lockstep-dataset"

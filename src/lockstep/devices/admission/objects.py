@@ -6,12 +6,11 @@ held. All other pods never meet it.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import names
+from lockstep.api.wire import Json
 from lockstep.compat.shares import words
-
-Json = dict[str, Any]
 
 NAME: Final = "lockstep-shares"
 SERVICE: Final = "lockstep-admission"

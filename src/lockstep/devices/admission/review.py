@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from lockstep.api import names
 from lockstep.api.containers import ResourceRequirements
+from lockstep.api.wire import Json
 from lockstep.compat.shares.settings import Settings
 from lockstep.compat.shares.translate import DEFAULT_SCHEDULERS, CardMemory, translated
 from lockstep.compat.translation import Refused
 from lockstep.devices.kubelet.places import LIBRARIES
 from lockstep.devices.sharing.core.asks import BadAsk, asked
-
-Json = dict[str, Any]
 
 _VARIABLE: Final = "LD_LIBRARY_PATH"
 _SHARES: Final = (names.GPU_MEMORY, names.GPU_COMPUTE)

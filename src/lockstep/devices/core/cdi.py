@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.claims import DRIVER
+from lockstep.api.wire import Json
 from lockstep.compat.vendors import VENDORS
 from lockstep.devices.core.model import Card
-
-Json = dict[str, Any]
 
 VERSION: Final = "0.3.0"
 """The lowest that holds all of it: runtimes refuse what is newer than they are."""

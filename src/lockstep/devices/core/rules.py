@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lockstep.api.claims import DRA_GROUP, DRIVER, INDEX
+from lockstep.api.wire import Json
 from lockstep.devices.core.model import Card, Inventory
 from lockstep.devices.core.stated import family, gpu_cards
-
-Json = dict[str, Any]
 
 STANDARD: Final = "resource.kubernetes.io"
 """The domain of the attributes that all drivers share, so that claims can match across them."""

@@ -12,8 +12,7 @@ from typing import Any, Final
 from lockstep.api import timestamp
 from lockstep.api.core import Node, Pod, Taint, Toleration
 from lockstep.api.names import UNREACHABLE_TAINT
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 GRACE: Final = 50.0
 """Seconds without a sign of life after which a node is taken for lost."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import names, timestamp
 from lockstep.api.core import NODES, PODS, Node, Pod
@@ -19,7 +19,7 @@ from lockstep.api.node_health import (
     Reset,
     slow_network,
 )
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.health.core.policy import Acted, away, chosen, objection
 from lockstep.health.remediation import plan
 from lockstep.health.remediation.pairs import Pairs
@@ -30,8 +30,6 @@ from lockstep.kube.informer import Informer
 from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
 from lockstep.runtime.status import put_condition
-
-Json = dict[str, Any]
 
 CONDITION: Final = "LockstepUnhealthy"
 AGAIN: Final = 1.0

@@ -6,13 +6,12 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import names
+from lockstep.api.wire import Json
 from lockstep.insight.advice.causes import CAUSES
 from lockstep.insight.advice.judge import Verdict
-
-Json = dict[str, Any]
 
 CONTROL: Final = "control"
 """The clone in which nothing is altered: what the others are held against."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import timestamp
+from lockstep.api.wire import Json
 from lockstep.insight.cost import billing
 from lockstep.insight.cost.billing import Line
 from lockstep.insight.cost.prices import HOUR, Prices
 from lockstep.insight.history.records import Claim, NodeSpan
 
-Json = dict[str, Any]
 IDLE: Final = "__idle__"
 ALL: Final = "__all__"
 _IN_THE_NODE: Final = (

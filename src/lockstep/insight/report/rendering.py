@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import timestamp
+from lockstep.api.wire import Json
 from lockstep.insight.report.recommending import recommendations
 from lockstep.insight.report.summing import Amount, Report, Waste, wastes
 
-Json = dict[str, Any]
 LEAGUE: Final = 20
 """Rows of the league of waste that the page shows; JSON has all."""
 

@@ -6,13 +6,12 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.roles import elastic, filled, indices, launched, most, numbers, pod_name
 from lockstep.api.training import Identity, Role, TrainingJob
 from lockstep.api.validation import Problem
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 CONFIG_SUFFIX: Final = "-config"
 SSH_SUFFIX: Final = "-ssh"

@@ -13,7 +13,8 @@ from typing import Final
 
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, UNBUFFERED, Json, Member, members, port
+from lockstep.api.wire import Json
+from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, UNBUFFERED, Member, members, port
 from lockstep.jobs.frameworks.plain import Plain
 
 DRIVER: Final = "driver"

@@ -14,13 +14,13 @@ from typing import Any, Final
 from lockstep.api.roles import gpus, least, processes
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.jobs.frameworks import mpi_files as files
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
     SSH_SUFFIX,
     UNBUFFERED,
     Framework,
-    Json,
     Member,
     is_elastic,
     members,

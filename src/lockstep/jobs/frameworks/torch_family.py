@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from lockstep.api.roles import processes
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.jobs.frameworks.base import Framework, Json, Member
+from lockstep.api.wire import Json
+from lockstep.jobs.frameworks.base import Framework, Member
 from lockstep.jobs.frameworks.mpi import LAUNCHER, Mpi
 from lockstep.jobs.frameworks.pytorch import PyTorch
 

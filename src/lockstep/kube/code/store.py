@@ -20,11 +20,10 @@ from lockstep.api.code import CODE_LABEL, KEY
 from lockstep.api.core import CONFIG_MAPS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.wire import Json
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.code.parts import compressed
 from lockstep.kube.errors import AlreadyExists, Conflict, NotFound
-
-Json = dict[str, Any]
 
 UNUSED: Final = 3600.0
 """Seconds after which a part that no job owns is removed."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from lockstep.api.share_sizes import HELD, amounts
+from lockstep.api.wire import Json
 from lockstep.nodes.process.facts import ContainerFacts, Exit, PodFacts, Role, Run, containers_of
 from lockstep.nodes.process.pod_lifecycle import due_at, finished, started_main
 from lockstep.nodes.process.spec import Container, Pod
 
-Json = dict[str, Any]
 OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", HELD)
 
 

@@ -8,13 +8,14 @@ import json
 import re
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from aiohttp import web
 
 from lockstep import __version__
 from lockstep.api.notebooks import KERNELS, Environment, Kernel
+from lockstep.api.wire import Json
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.kube.informer import Informer
@@ -23,8 +24,6 @@ from lockstep.notebooks.gateway.access import Access, Asker, Code, Refused
 from lockstep.notebooks.gateway.session import CONNECT_SECONDS, Session
 from lockstep.notebooks.inside.main import MOST, PING_SECONDS
 from lockstep.notebooks.master import Master
-
-Json = dict[str, Any]
 
 AGAIN: Final = 3.0
 """Seconds after which it is asked again whether a client may have its kernel."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.cron import BadSchedule, Schedule, parse
+from lockstep.api.wire import Json
 from lockstep.pipelines.core.makers import Wish, owner
-
-Json = dict[str, Any]
 
 CRON_LABEL: Final = "workflows.argoproj.io/cron-workflow"
 """Argo's own label: on a Workflow, the CronWorkflow that made it."""

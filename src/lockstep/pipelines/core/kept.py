@@ -6,11 +6,10 @@ import hashlib
 import json
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.values import render
-
-Json = dict[str, Any]
 
 
 def key_of(engine: Engine, node: Node) -> str:

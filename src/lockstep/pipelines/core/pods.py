@@ -17,13 +17,12 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
 )
 from lockstep.api.pipeline import LOCKS_ANNOTATION, RUN_LABEL, STEP_ANNOTATION, Output, PodStep
+from lockstep.api.wire import Json
 from lockstep.pipelines.core import patching
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.told import ARTEFACTS
 from lockstep.pipelines.core.values import BadExpression, flat, render, text_of
-
-Json = dict[str, Any]
 
 FILES_IMAGE: Final = "lockstep/step-files:latest"
 FETCHER: Final = "lockstep-fetch"

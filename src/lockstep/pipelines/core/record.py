@@ -6,15 +6,13 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from lockstep.api.pipeline import PipelineRun, PipelineRunStatus, StepStatus, Template
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.pipelines.core.engine import Engine
-
-Json = dict[str, Any]
 
 PLAIN: Final = 400
 """Most steps that a status shows one by one; more are compressed."""

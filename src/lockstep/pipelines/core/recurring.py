@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.cron import BadSchedule, parse
 from lockstep.api.pipeline import PipelineRun
+from lockstep.api.wire import Json
 from lockstep.pipelines.core.makers import Wish, owner
-
-Json = dict[str, Any]
 
 RECURRING_LABEL: Final = "scheduledworkflows.kubeflow.org/scheduledWorkflowName"
 """Kubeflow's own label: on a run, the recurring run that it is one of."""

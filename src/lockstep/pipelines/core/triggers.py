@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import timestamp
 from lockstep.api.dataset_cache import DatasetCache, label_of
@@ -19,11 +19,9 @@ from lockstep.api.pipeline_trigger import (
     TRIGGER_LABEL,
     PipelineTrigger,
 )
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.pipelines.core.makers import Wish, owner
 from lockstep.pipelines.core.values import BadExpression, render
-
-Json = dict[str, Any]
 
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Stopped"})
 _WAITS: Final = "waits: "

@@ -21,13 +21,12 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from lockstep.api import duration, names
 from lockstep.api.node_pool import PoolRequest
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.pools.core.pool import Pool
 from lockstep.pools.providers.contract import Presence, ProviderError
 
@@ -36,7 +35,6 @@ ANSWER_LIMIT = 1 << 20
 SAID_LIMIT = 500
 """Characters of what a program said on its standard error that are passed on."""
 
-Json = dict[str, Any]
 Tell = Callable[[Pool, bytes], Awaitable[bytes]]
 
 

@@ -7,19 +7,16 @@ no machine, and removes the node with its claim (karpenter.sh/v1).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from lockstep.api import names
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.node_pool import PoolRequest
 from lockstep.api.resource import Resource
-from lockstep.api.wire import Wire, to_builtins
+from lockstep.api.wire import Json, Wire, to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.pools.core.pool import Pool
 from lockstep.pools.providers.contract import OUT_OF_STOCK, Presence, ProviderError
-
-Json = dict[str, Any]
 
 
 class NodeClaimStatus(Wire, frozen=True):

@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from lockstep.api import names
 from lockstep.api.core import NODES
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.node_pool import PoolRequest, ProvisioningProvider
 from lockstep.api.resource import Resource
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.pools.core.adoption import KEEP_ANNOTATION
 from lockstep.pools.core.pool import Pool
 from lockstep.pools.providers.contract import OUT_OF_STOCK, Presence, ProviderError
-
-Json = dict[str, Any]
-
 
 ENDED = ("Failed", "BookingExpired", "CapacityRevoked")
 """Conditions of a request from which nothing comes any more."""

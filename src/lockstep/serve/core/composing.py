@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject, Pod
 from lockstep.api.merge import difference
 from lockstep.api.meta import Condition
 from lockstep.api.names import QUEUE_LABEL
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.compat.kserve.objects import INFERENCE_SERVICES, InferenceService
 from lockstep.compat.kserve.problem import Problem
 from lockstep.runtime.actions import Action, Change, Create, Delete
 from lockstep.serve.core import pods
 from lockstep.serve.core.gangs import is_worker
 from lockstep.serve.core.status import dated
-
-Json = dict[str, Any]
 
 HONOURED_CONDITION: Final = "SpecHonoured"
 HASH_ANNOTATION: Final = "lockstep.dev/made-of"

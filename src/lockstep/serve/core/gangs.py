@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import PODS, ControllerRevision, Pod
 from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
@@ -18,13 +18,11 @@ from lockstep.api.names import (
     ROUTE_LABEL,
     SCHEDULER_NAME,
 )
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.runtime.actions import Action, Create, Delete
 from lockstep.serve.core import pods, surroundings
 from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.surroundings import peers_of
-
-Json = dict[str, Any]
 
 HEAD: Final = "head"
 WORKERS: Final = "workers"

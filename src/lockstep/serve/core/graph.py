@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.problem import Problem
 from lockstep.serve.core import gjson
-
-Json = dict[str, Any]
 
 ROOT: Final = "root"
 TYPES: Final = ("Sequence", "Splitter", "Ensemble", "Switch")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.dataset_cache import EVERYWHERE, OWN_CACHE_ANNOTATION, DatasetCache
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, Dataset
 from lockstep.compat.kserve import storage
 from lockstep.runtime.actions import Action, Create, Delete
-
-Json = dict[str, Any]
 
 SHARED_WITH: Final = "data.lockstep.dev/shared-with"
 _PREFIX: Final = "local-model-"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import ControllerRevision
 from lockstep.api.dataset_cache import OWN_CACHE_ANNOTATION
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.fluid.objects import DATASETS, Dataset
 from lockstep.compat.kserve import storage
 from lockstep.compat.kserve.storage import Model
@@ -16,8 +16,6 @@ from lockstep.runtime.actions import Action, Change, Create, Delete
 from lockstep.serve.core import local_models, surroundings
 from lockstep.serve.core.pods import Failure
 from lockstep.serve.core.service_state import Seen
-
-Json = dict[str, Any]
 
 MODEL_LABEL: Final = "lockstep.dev/model"
 """On a Dataset: it was made for services."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import PODS, ControllerRevision, Pod
 from lockstep.api.names import QUEUE_LABEL, REVISION_LABEL, ROUTE_LABEL, SCHEDULER_NAME
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 DEFAULT_QUEUE: Final = "default"
 LAST_REQUESTS: Final = 2

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from lockstep.api.core import PODS, AnyObject, Pod
 from lockstep.api.merge import difference
 from lockstep.api.meta import Condition
 from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import ROUTES, Backend, Route, RouteSpec
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.runtime.actions import Action, Change, Create
 from lockstep.serve.core.status import dated
-
-Json = dict[str, Any]
 
 CONTROLLER = "lockstep.dev/router"
 

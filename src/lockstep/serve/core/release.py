@@ -26,10 +26,10 @@ import yaml
 
 from lockstep.api import duration
 from lockstep.api.serving import RouteLoad
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.problem import Problem
 from lockstep.serve.core.analysis import Measured, Query, due, judged, queries, told, verdict
 
-Json = dict[str, Any]
 Answer = Sequence[float] | str
 """Values of a query, or why there are none."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, ControllerRevision
 from lockstep.api.names import ROUTE_LABEL
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.translate import Component
-
-Json = dict[str, Any]
 
 WRITTEN_ANNOTATION: Final = "lockstep.dev/predictor"
 """On a revision: the predictor of which it was made, as JSON."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from lockstep.api.core import Pod
+from lockstep.api.wire import Json
 from lockstep.serve.core import pods
 from lockstep.serve.core.traffic import Split
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

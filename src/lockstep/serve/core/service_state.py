@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
 from lockstep.api.core import AnyObject, ControllerRevision, Pod, Service
 from lockstep.api.gang import Gang
 from lockstep.api.names import GANG_LABEL
 from lockstep.api.serving import Route, RouteLoad, Router
+from lockstep.api.wire import Json
 from lockstep.compat.fluid.objects import Dataset
 from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
-
-Json = dict[str, Any]
 
 
 def replica_of(pod: Pod) -> tuple[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from msgspec import structs
 
 from lockstep.api import timestamp
 from lockstep.api.meta import Condition
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.objects import ComponentStatus, Status
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component
@@ -16,8 +17,6 @@ from lockstep.serve.core import pods, rollout
 from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.surroundings import address, grpc_url, url
 from lockstep.serve.core.traffic import Split
-
-Json = dict[str, Any]
 
 CANARY_CONDITION: Final = "CanaryTrafficServed"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lockstep.api.core import SERVICES
 from lockstep.api.merge import difference
 from lockstep.api.names import LEADS_TO_ANNOTATION, ROUTE_LABEL, SYSTEM_NAMESPACE
 from lockstep.api.serving import ROUTER_SERVICE, ROUTES, Backend, Match, Mirror, Router, RouteSpec
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.kserve.translate import Component
 from lockstep.compat.kserve.way import TAG_HEADER, Way
 from lockstep.runtime.actions import Action, Change, Create, Delete
 from lockstep.serve.core.service_state import Seen
 from lockstep.serve.core.traffic import Split
-
-Json = dict[str, Any]
 
 
 def peers_of(service: str) -> str:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from lockstep.api.core import CONFIG_MAPS, AnyObject, ConfigMap
 from lockstep.api.meta import Condition
 from lockstep.api.names import ROUTE_LABEL
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.compat.kserve import trained
 from lockstep.compat.kserve.objects import InferenceService
 from lockstep.compat.kserve.problem import Problem
 from lockstep.runtime.actions import Action, Change, Create
 from lockstep.serve.core.status import dated
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

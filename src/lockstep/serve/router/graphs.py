@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+from lockstep.api.wire import Json
 from lockstep.serve.core import graph
 from lockstep.serve.core.choice import Turns
 from lockstep.serve.router.calls import Answer, Asked, Call
 from lockstep.serve.router.lane import Lane
 from lockstep.serve.router.upstream import Pool
 
-Json = dict[str, Any]
 _NOT_PASSED: Final = (b"host", b"content-length")
 
 

@@ -16,7 +16,7 @@ from lockstep.api.node_pool import NodePool
 from lockstep.api.price_list import PriceList
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
-from lockstep.api.wire import Wire, convert
+from lockstep.api.wire import Json, Wire, convert
 from lockstep.compat.hypernodes import HYPERNODES, HyperNode, HyperNodes
 from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import NodeGroup
@@ -28,7 +28,6 @@ from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.util.annotation_values import seconds
 from lockstep.sim.input.amounts import BadAmount, check_node, check_pod
 
-Json = dict[str, Any]
 EPOCH = timestamp.parse("2026-01-01T00:00:00Z")
 """The Unix time that a simulation's second 0 stands for, where its input does not say one."""
 T = TypeVar("T", bound=Wire)

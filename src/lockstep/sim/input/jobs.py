@@ -26,6 +26,7 @@ from lockstep.api.names import (
     WAITED_ANNOTATION,
 )
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import Json
 from lockstep.jobs import objects
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
@@ -33,7 +34,7 @@ from lockstep.jobs.validate import problems
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.resources.columns import WHOLE_CARD, pod_request
 from lockstep.scheduler.core.resources.gpu_shares import split_off
-from lockstep.sim.input.initial_cluster import InitialCluster, InputError, Json, view
+from lockstep.sim.input.initial_cluster import InitialCluster, InputError, view
 
 _SIMULATION = OwnerReference(API_VERSION, "Simulation", "simulation", "", controller=True)
 """Stands behind every gang: its pods are made again, as a controller would."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Any
 
 import msgspec
 
+from lockstep.api.wire import Json
 from lockstep.sim.result.record import Result
 
-Json = dict[str, Any]
 TOGETHER = 1024
 """Entries of one piece."""
 

@@ -7,18 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from lockstep.api import quantity
 from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
+from lockstep.api.wire import Json
 from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.initial_cluster import InitialCluster, InputError
 from lockstep.sim.input.jobs import Job, read_jobs
 
-Json = dict[str, Any]
 COUNTS = frozenset((GPU, GPU_CARDS))
 AMOUNTS = frozenset((GPU_COMPUTE, GPU_MEMORY))
 HALVES = tuple(Fraction(1, 2**n) for n in (1, 2, 3))

@@ -19,10 +19,8 @@ from lockstep.api.names import (
 from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
 from lockstep.api.team import Member, Team
-from lockstep.api.wire import Wire, to_builtins
+from lockstep.api.wire import Json, Wire, to_builtins
 from lockstep.compat.vendors import VENDORS
-
-Json = dict[str, Any]
 
 DEVICES: Final = tuple(dict.fromkeys((*(one.resource for one in VENDORS), GPU_COMPUTE, GPU_MEMORY)))
 """Device resources that a team may be kept from."""

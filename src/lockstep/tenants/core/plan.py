@@ -12,11 +12,10 @@ from lockstep.api.names import TEAM_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import Member, Team
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.runtime.actions import Action, Apply, Delete
 from lockstep.tenants.core.objects import OWN_LABELS, Wanted, namespaces, wanted
 
-Json = dict[str, Any]
 Key = tuple[str, str, str]
 """Plural, namespace and name of an object."""
 

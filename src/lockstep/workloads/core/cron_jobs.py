@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.cron import BadSchedule, Schedule, parse
+from lockstep.api.wire import Json
 from lockstep.runtime.actions import Create, Delete
-from lockstep.workloads.core.plan import CRON_JOBS, JOBS, Json, Plan, World, owner
+from lockstep.workloads.core.plan import CRON_JOBS, JOBS, Plan, World, owner
 
 TIME: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 

@@ -15,12 +15,12 @@ from lockstep.api.core import (
     PodSpec,
 )
 from lockstep.api.node_terms import term_holds
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.health.core.lifecycle import tolerates
 from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
 from lockstep.workloads.core import revisions
-from lockstep.workloads.core.plan import DAEMON_SETS, Json, Plan, World, amount, pod_body, word
+from lockstep.workloads.core.plan import DAEMON_SETS, Plan, World, amount, pod_body, word
 
 _WORST: Final = ("NoExecute",)
 _ALL: Final = (*_WORST, "NoSchedule")

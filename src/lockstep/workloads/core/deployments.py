@@ -9,17 +9,9 @@ from typing import Any, Final
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.merge import merged
+from lockstep.api.wire import Json
 from lockstep.runtime.actions import Change, Create, Delete
-from lockstep.workloads.core.plan import (
-    DEPLOYMENTS,
-    REPLICA_SETS,
-    Json,
-    Plan,
-    World,
-    amount,
-    owner,
-    word,
-)
+from lockstep.workloads.core.plan import DEPLOYMENTS, REPLICA_SETS, Plan, World, amount, owner, word
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import PODS, AnyObject, Pod
+from lockstep.api.wire import Json
 from lockstep.compat.kubernetes.job import in_turn
 from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
 from lockstep.workloads.core.job_indexes import read_indexes, show_indexes
-from lockstep.workloads.core.plan import JOBS, Json, Plan, World, pod_body, word
+from lockstep.workloads.core.plan import JOBS, Plan, World, pod_body, word
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 BACK_OFF: Final = 10.0

@@ -12,9 +12,8 @@ import msgspec
 from lockstep.api.core import AnyObject, ControllerRevision, Node, Pod
 from lockstep.api.meta import owner_reference
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 from lockstep.runtime.actions import Action
-
-Json = dict[str, Any]
 
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", True, AnyObject)
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet", True, AnyObject)

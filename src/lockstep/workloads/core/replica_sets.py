@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lockstep.api.core import PODS, AnyObject, Pod
+from lockstep.api.wire import Json
 from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
-from lockstep.workloads.core.plan import REPLICA_SETS, Json, Plan, World, pod_body, word
+from lockstep.workloads.core.plan import REPLICA_SETS, Plan, World, pod_body, word
 
 BURST: Final = 500
 """Pods made or deleted in one go."""

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, AnyObject, ControllerRevision
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 from lockstep.runtime.actions import Change, Create, Delete
-from lockstep.workloads.core.plan import Json, Plan, owner, word
+from lockstep.workloads.core.plan import Plan, owner, word
 
 HASH_LABEL: Final = "controller-revision-hash"
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstep.api.core import CLAIMS, PODS, AnyObject, Pod
+from lockstep.api.wire import Json
 from lockstep.runtime.actions import Create, Delete
 from lockstep.workloads.core import pods as members
 from lockstep.workloads.core import revisions
-from lockstep.workloads.core.plan import STATEFUL_SETS, Json, Plan, World, owner, pod_body
+from lockstep.workloads.core.plan import STATEFUL_SETS, Plan, World, owner, pod_body
 
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"

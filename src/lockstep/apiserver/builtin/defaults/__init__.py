@@ -6,8 +6,8 @@ They are those of Kubernetes v1.36, as far as users see them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.defaults import others, pods, services, workloads
 from lockstep.apiserver.builtin.defaults.others import date_phase, hold_until_empty
 from lockstep.apiserver.builtin.defaults.pods import waiting
@@ -18,8 +18,6 @@ from lockstep.apiserver.builtin.defaults.workloads import (
     select_own_pods,
 )
 from lockstep.apiserver.builtin.normal import Fill, Normalizer
-
-Json = dict[str, Any]
 
 FILLS: dict[str, Fill] = {**pods.FILLS, **workloads.FILLS, **services.FILLS, **others.FILLS}
 # What happens to a new object only, and not when it is changed later.

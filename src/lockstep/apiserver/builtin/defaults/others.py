@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.autoscaling import DEFAULT_USE
 from lockstep.apiserver.builtin.defaults.values import values
-
-Json = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
 _ONE_REPLICA = values({"spec.minReplicas": 1})

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.defaults.values import values
 from lockstep.apiserver.builtin.quality import quality_of_service
-
-Json = dict[str, Any]
 
 _POD = values(
     {"securityContext": {}},

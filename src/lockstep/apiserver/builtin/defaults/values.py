@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep.apiserver.builtin.normal import Fill, Json
+from lockstep.api.wire import Json
+from lockstep.apiserver.builtin.normal import Fill
 
 
 def values(unset: Mapping[str, Any], empty: Mapping[str, Any] | None = None) -> Fill:

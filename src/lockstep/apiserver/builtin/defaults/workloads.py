@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.defaults.values import values
-
-Json = dict[str, Any]
 
 _INT32_MAX = 2**31 - 1
 _DEPLOYMENT = values(

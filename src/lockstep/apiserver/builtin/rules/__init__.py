@@ -6,8 +6,7 @@ that nothing here acts upon (Windows, cloud volumes, security contexts) pass as 
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules import crds, others, pods, services, statuses, workloads
 from lockstep.apiserver.builtin.rules.metadata import validate_metadata
 from lockstep.apiserver.builtin.rules.names import (
@@ -20,7 +19,6 @@ from lockstep.apiserver.schema.causes import Cause, invalid
 
 __all__ = ["validate", "validate_metadata"]
 
-Json = dict[str, Any]
 
 _RULES = {
     "Pod": pods.pod,

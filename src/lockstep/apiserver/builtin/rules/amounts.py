@@ -8,10 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from lockstep.api.quantity import parse
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.names import qualified_name
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, required
-
-Json = dict[str, Any]
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 _CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})

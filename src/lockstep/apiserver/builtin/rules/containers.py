@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE, container_amounts
 from lockstep.apiserver.builtin.rules.names import (
     config_key,
@@ -27,8 +27,6 @@ from lockstep.apiserver.schema.causes import (
     not_supported,
     required,
 )
-
-Json = dict[str, Any]
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.metadata import immutable
 from lockstep.apiserver.builtin.rules.names import dns_1035_label, dns_subdomain
 from lockstep.apiserver.schema.causes import Cause, invalid, not_supported, required
 from lockstep.apiserver.schema.structural import schema_problems
-
-Json = dict[str, Any]
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _SCOPES = ("Cluster", "Namespaced")

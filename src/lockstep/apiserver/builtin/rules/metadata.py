@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.names import (
     Check,
     dns_label,
@@ -23,8 +24,6 @@ from lockstep.apiserver.schema.causes import (
     show,
     too_long,
 )
-
-Json = dict[str, Any]
 
 IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024

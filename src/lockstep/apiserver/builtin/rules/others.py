@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.amounts import amount, quantity
 from lockstep.apiserver.builtin.rules.metadata import IMMUTABLE, immutable
 from lockstep.apiserver.builtin.rules.names import (
@@ -31,8 +32,6 @@ from lockstep.apiserver.schema.causes import (
     show,
     too_long,
 )
-
-Json = dict[str, Any]
 
 _LARGEST = 1024 * 1024
 _HIGHEST_PRIORITY = 1_000_000_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.names import (
     label_value,
     one_of,
@@ -13,8 +13,6 @@ from lockstep.apiserver.builtin.rules.names import (
 )
 from lockstep.apiserver.builtin.rules.selectors import selector
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
-
-Json = dict[str, Any]
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

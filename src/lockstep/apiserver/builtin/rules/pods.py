@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.containers import PROBES, container, probes
 from lockstep.apiserver.builtin.rules.metadata import labels
 from lockstep.apiserver.builtin.rules.names import (
@@ -26,8 +26,6 @@ from lockstep.apiserver.schema.causes import (
     not_supported,
     required,
 )
-
-Json = dict[str, Any]
 
 _INT32_MAX = 2**31 - 1
 _WHITESPACE = "must not have leading or trailing whitespace"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lockstep.api.meta import LabelSelector
 from lockstep.api.selectors import SelectorError, from_selector
-from lockstep.api.wire import convert
+from lockstep.api.wire import Json, convert
 from lockstep.apiserver.builtin.rules.metadata import labels
 from lockstep.apiserver.builtin.rules.names import label_value, problems, qualified_name
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
-
-Json = dict[str, Any]
 
 # What is added where a selector cannot be read, by kind; of others nothing is.
 _UNREADABLE = {"deployment": "invalid label selector", "statefulset": ""}

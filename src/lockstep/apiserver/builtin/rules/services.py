@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.containers import PROTOCOLS
 from lockstep.apiserver.builtin.rules.metadata import labels
 from lockstep.apiserver.builtin.rules.names import (
@@ -23,8 +24,6 @@ from lockstep.apiserver.schema.causes import (
     invalid,
     required,
 )
-
-Json = dict[str, Any]
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")

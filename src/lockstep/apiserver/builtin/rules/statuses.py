@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE
 from lockstep.apiserver.schema.causes import Cause, invalid, required
-
-Json = dict[str, Any]
 
 _COUNTS = (
     "replicas",

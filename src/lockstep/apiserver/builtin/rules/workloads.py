@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lockstep.api.wire import Json
 from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE
 from lockstep.apiserver.builtin.rules.metadata import immutable
 from lockstep.apiserver.builtin.rules.names import dns_label, one_of, problems
@@ -18,8 +19,6 @@ from lockstep.apiserver.builtin.rules.selectors import (
 )
 from lockstep.apiserver.builtin.rules.statuses import replicas
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
-
-Json = dict[str, Any]
 
 _STATEFUL_CHANGEABLE = (
     "replicas",

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from lockstep.api.network import Check, State
+from lockstep.api.wire import Json
 from lockstep.devices.network.checklist.about import About, answer
 from lockstep.devices.network.checklist.neighbour import neighbour, vlans
 from lockstep.devices.network.core.model import Nic
-
-Json = dict[str, Any]
 
 
 def gid(one: About) -> Iterator[Check]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lockstep.api.wire import Json
 from lockstep.devices.network.tree import Tree
-
-Json = dict[str, Any]
 
 
 def neighbour(tree: Tree, netdev: str) -> Json:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from lockstep.api import timestamp
 from lockstep.api.gang import Defragmentation, Gang, GangStatus
 from lockstep.api.start import Start, split_start, with_start
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.scheduler.core.cycle.max_wait import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.model.decisions import Estimate, Verdict
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import warnings
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.util.unique import distinct
-
-Json = dict[str, Any]
-
 
 SAME_SECONDS, SAME_PART = 2.0, 0.02
 """Estimates that differ by less, or by less than this part of the wait, say the same."""
