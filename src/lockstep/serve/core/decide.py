@@ -9,6 +9,7 @@ from typing import Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, ControllerRevision, Pod
 from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
+from lockstep.api.wire import Json
 from lockstep.compat.kserve.objects import ComponentStatus, Status
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component, predictor
@@ -37,7 +38,7 @@ class _Plan:
     release: Release | None
     canaries: tuple[tuple[str, int, str, bool], ...] = ()
     """Name, per cent, revision and readiness of each."""
-    rollout: surroundings.Json = field(default_factory=dict)
+    rollout: Json = field(default_factory=dict)
     """How far replicas are replaced one at a time; empty where they are not."""
 
 
@@ -134,7 +135,7 @@ def _latest(seen: Seen, component: Component) -> ControllerRevision:
     return max(chain, key=lambda one: one.revision)
 
 
-def _serve(seen: Seen, plan: _Plan, meta: surroundings.Json) -> list[Action]:
+def _serve(seen: Seen, plan: _Plan, meta: Json) -> list[Action]:
     """Return what brings one component and its route to what they are to be."""
     return [
         *surroundings.route(seen, plan.component, plan.traffic, plan.closing),
