@@ -17,22 +17,13 @@ from lockstep.api.wire import Wire
 class Checkpoint(Wire, frozen=True):
     """That a job saves its state, so that it goes on from there when it loses its place."""
 
-    interval: Annotated[
-        Duration | None,
-        Meta(
-            description="Longest time between two saves: what is lost at most with its place "
-            "where it is not known when it was last saved."
-        ),
-    ] = None
-    directory: Annotated[
-        str,
-        Meta(
-            description="Directory in the main container, on a volume that all pods of the job "
-            "have, or a URL such as s3://bucket/prefix, where the launcher saves what Checkpointer "
-            "keeps, every interval (chosen by what a save costs where it is left out) and when a "
-            "pod is told to end."
-        ),
-    ] = ""
+    interval: Duration | None = None
+    """Longest time between two saves: what is lost at most with its place where it is not known
+    when it was last saved."""
+    directory: str = ""
+    """Directory in the main container, on a volume that all pods of the job have, or a URL such as
+    s3://bucket/prefix, where the launcher saves what Checkpointer keeps, every interval (chosen by
+    what a save costs where it is left out) and when a pod is told to end."""
 
 
 LastCheckpoint = Annotated[

@@ -24,36 +24,22 @@ Part = Annotated[str, Meta(pattern="^code-[0-9a-f]{40}$")]
 class Code(Wire, frozen=True):
     """The directory that a job was submitted from, and its environment."""
 
-    digest: Annotated[
-        str, Meta(max_length=71, description="Digest of its files: paths, modes and contents.")
-    ] = ""
-    parts: Annotated[
-        list[Part],
-        Meta(
-            max_length=400,
-            description="ConfigMaps of the job's namespace that hold it, in order; none where the "
-            "job runs in the directory itself.",
-        ),
-    ] = []
-    directory: Annotated[
-        str,
-        Meta(
-            pattern="^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
-            description="Where the main container of each pod finds it.",
-        ),
-    ] = DIRECTORY
-    files: Annotated[int, Meta(ge=0, description="How many files it has.")] = 0
-    size: Annotated[int, Meta(ge=0, description="Bytes of its files.")] = 0
-    commit: Annotated[
-        str, Meta(max_length=64, description="Commit of its Git repository, if it is in one.")
-    ] = ""
-    changes: Annotated[
-        str, Meta(max_length=71, description="Digest of `git diff HEAD`; empty without changes.")
-    ] = ""
-    environment: Annotated[
-        str,
-        Meta(max_length=253, description="Its lock file, else the active virtual environment."),
-    ] = ""
-    packages: Annotated[
-        str, Meta(max_length=45, description="ConfigMap with the packages of that.")
-    ] = ""
+    digest: Annotated[str, Meta(max_length=71)] = ""
+    """Digest of its files: paths, modes and contents."""
+    parts: Annotated[list[Part], Meta(max_length=400)] = []
+    """ConfigMaps of the job's namespace that hold it, in order; none where the job runs in the
+    directory itself."""
+    directory: Annotated[str, Meta(pattern="^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$")] = DIRECTORY
+    """Where the main container of each pod finds it."""
+    files: Annotated[int, Meta(ge=0)] = 0
+    """How many files it has."""
+    size: Annotated[int, Meta(ge=0)] = 0
+    """Bytes of its files."""
+    commit: Annotated[str, Meta(max_length=64)] = ""
+    """Commit of its Git repository, if it is in one."""
+    changes: Annotated[str, Meta(max_length=71)] = ""
+    """Digest of `git diff HEAD`; empty without changes."""
+    environment: Annotated[str, Meta(max_length=253)] = ""
+    """Its lock file, else the active virtual environment."""
+    packages: Annotated[str, Meta(max_length=45)] = ""
+    """ConfigMap with the packages of that."""

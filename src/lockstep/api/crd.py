@@ -1,14 +1,18 @@
 """CRD manifests, generated from the kinds.
 
 The structs are the only place where a field is written down; its description, bounds and default
-reach the server and ``kubectl explain`` from there.
+reach the server and ``kubectl explain`` from there. A field is described in its annotation, or by
+the text below it.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
+import sys
 from functools import cache
+from itertools import pairwise
 from typing import Any, cast
 
 import msgspec
@@ -127,8 +131,9 @@ def _struct(type_: type[msgspec.Struct]) -> Json:
     properties: Json = {}
     required: list[str] = []
     info = cast(shapes.StructType, shapes.type_info(type_))
+    words = _described(type_)
     for f in info.fields:
-        properties[f.encode_name] = _with_default(_of(f.type), f)
+        properties[f.encode_name] = _with_default(_of(f.type) | words.get(f.name, {}), f)
         if f.required:
             required.append(f.encode_name)
     if properties:
@@ -139,6 +144,23 @@ def _struct(type_: type[msgspec.Struct]) -> Json:
     if rules := RULES.get(type_):
         built["x-kubernetes-validations"] = [rule.as_json() for rule in rules]
     return built
+
+
+def _described(type_: type) -> dict[str, Json]:
+    """Return the descriptions of a struct's fields: the texts that stand below them."""
+    fields = _classes(type_.__module__)[type_.__name__].body
+    return {
+        field.target.id: {"description": " ".join(text.split())}
+        for field, below in pairwise(fields)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and (text := ast.literal_eval(below.value))
+    }
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
 
 
 def _with_default(built: Json, f: shapes.Field) -> Json:

@@ -34,87 +34,88 @@ EVERYWHERE = "everywhere"
 class SecretKey(Wire, frozen=True):
     """One key of a Secret of the same namespace."""
 
-    name: Annotated[str, Meta(min_length=1, description="Name of the Secret.")]
-    key: Annotated[str, Meta(min_length=1, description="Key in it.")]
-    optional: Annotated[bool, Meta(description="Whether it may be missing.")] = False
+    name: Annotated[str, Meta(min_length=1)]
+    """Name of the Secret."""
+    key: Annotated[str, Meta(min_length=1)]
+    """Key in it."""
+    optional: bool = False
+    """Whether it may be missing."""
 
 
 class CacheMount(Wire, frozen=True):
     """A source, and where its files lie in the dataset."""
 
-    uri: Annotated[str, Meta(description="Where the files come from, as `s3://bucket/prefix`.")]
-    path: Annotated[str, Meta(description="Directory in the dataset; empty is its root.")] = ""
-    options: Annotated[dict[str, str], Meta(description="Settings of the store, by name.")] = {}
-    secrets: Annotated[
-        dict[str, SecretKey], Meta(description="Settings whose values stand in Secrets.")
-    ] = {}
+    uri: str
+    """Where the files come from, as `s3://bucket/prefix`."""
+    path: str = ""
+    """Directory in the dataset; empty is its root."""
+    options: dict[str, str] = {}
+    """Settings of the store, by name."""
+    secrets: dict[str, SecretKey] = {}
+    """Settings whose values stand in Secrets."""
 
 
 class CacheTier(Wire, frozen=True):
     """Room for a dataset on one medium of the node."""
 
-    medium: Annotated[Literal["MEM", "SSD", "HDD"], Meta(description="Kind of medium.")]
-    path: Annotated[str, Meta(description="Directory; empty is one of the cache's own.")] = ""
-    bytes: Annotated[int, Meta(ge=0, description="Quota; 0 is what the medium has free.")] = 0
-    high: Annotated[float, Meta(gt=0, le=1, description="Share of the quota that may fill.")] = 0.95
-    low: Annotated[
-        float, Meta(gt=0, le=1, description="Share of the quota to which eviction goes down.")
-    ] = 0.7
+    medium: Literal["MEM", "SSD", "HDD"]
+    """Kind of medium."""
+    path: str = ""
+    """Directory; empty is one of the cache's own."""
+    bytes: Annotated[int, Meta(ge=0)] = 0
+    """Quota; 0 is what the medium has free."""
+    high: Annotated[float, Meta(gt=0, le=1)] = 0.95
+    """Share of the quota that may fill."""
+    low: Annotated[float, Meta(gt=0, le=1)] = 0.7
+    """Share of the quota to which eviction goes down."""
 
 
 class CachePeer(Wire, frozen=True):
     """A node that keeps the dataset too."""
 
-    node: Annotated[str, Meta(description="Name of the node.")]
-    address: Annotated[str, Meta(description="Where its cache listens; empty until it does.")] = ""
-    certificate: Annotated[
-        str, Meta(description="SHA-256 of the certificate that it shows; empty without TLS.")
-    ] = ""
-    whole: Annotated[bool, Meta(description="Whether it has all of the bound version.")] = False
+    node: str
+    """Name of the node."""
+    address: str = ""
+    """Where its cache listens; empty until it does."""
+    certificate: str = ""
+    """SHA-256 of the certificate that it shows; empty without TLS."""
+    whole: bool = False
+    """Whether it has all of the bound version."""
 
 
 class DatasetCacheSpec(Wire, frozen=True):
     """What the node is to keep."""
 
-    node: Annotated[str, Meta(min_length=1, description="Name of the node.")]
-    dataset: Annotated[str, Meta(min_length=1, description="Name of the dataset.")]
-    mounts: Annotated[list[CacheMount], Meta(description="Sources of the dataset.")] = []
-    tiers: Annotated[list[CacheTier], Meta(description="Room for it, fastest first.")] = []
-    version: Annotated[
-        str, Meta(description="Version that is bound; empty until the source was listed.")
-    ] = ""
-    reload: Annotated[
-        str, Meta(description="A new value makes the cache list the source again.")
-    ] = ""
-    targets: Annotated[
-        list[str], Meta(description="Paths in the dataset that are to be on the node.")
-    ] = []
-    reading: Annotated[
-        bool, Meta(description="Whether pods of the node mount the dataset; it stays then.")
-    ] = False
-    jobs: Annotated[
-        list[str],
-        Meta(description="Jobs whose pods of the node mount the dataset, or such pods by name."),
-    ] = []
-    pin: Annotated[
-        bool, Meta(description="Whether it stays while other datasets need the room.")
-    ] = False
-    quota: Annotated[
-        int,
-        Meta(ge=0, description="Bytes that datasets of the namespace may take together; 0: all."),
-    ] = 0
-    rate: Annotated[
-        int, Meta(ge=0, description="Bytes a second that targets may be fetched with; 0: no limit.")
-    ] = 0
-    timeout: Annotated[
-        int, Meta(gt=0, description="Seconds that a read waits for a source that fails.")
-    ] = 60
-    peers: Annotated[
-        list[CachePeer], Meta(description="Nodes of the dataset, this one among them.")
-    ] = []
-    token: Annotated[
-        SecretKey | None, Meta(description="What nodes and clients of the dataset show each other.")
-    ] = None
+    node: Annotated[str, Meta(min_length=1)]
+    """Name of the node."""
+    dataset: Annotated[str, Meta(min_length=1)]
+    """Name of the dataset."""
+    mounts: list[CacheMount] = []
+    """Sources of the dataset."""
+    tiers: list[CacheTier] = []
+    """Room for it, fastest first."""
+    version: str = ""
+    """Version that is bound; empty until the source was listed."""
+    reload: str = ""
+    """A new value makes the cache list the source again."""
+    targets: list[str] = []
+    """Paths in the dataset that are to be on the node."""
+    reading: bool = False
+    """Whether pods of the node mount the dataset; it stays then."""
+    jobs: list[str] = []
+    """Jobs whose pods of the node mount the dataset, or such pods by name."""
+    pin: bool = False
+    """Whether it stays while other datasets need the room."""
+    quota: Annotated[int, Meta(ge=0)] = 0
+    """Bytes that datasets of the namespace may take together; 0: all."""
+    rate: Annotated[int, Meta(ge=0)] = 0
+    """Bytes a second that targets may be fetched with; 0: no limit."""
+    timeout: Annotated[int, Meta(gt=0)] = 60
+    """Seconds that a read waits for a source that fails."""
+    peers: list[CachePeer] = []
+    """Nodes of the dataset, this one among them."""
+    token: SecretKey | None = None
+    """What nodes and clients of the dataset show each other."""
 
 
 class TargetStatus(Wire, frozen=True):
@@ -134,63 +135,59 @@ class TargetStatus(Wire, frozen=True):
 class DatasetCacheStatus(Wire, frozen=True):
     """What the node keeps."""
 
-    phase: Annotated[
-        Literal["Pending", "Loading", "Ready", "Failed"],
-        Meta(description="Ready: all targets are on the node."),
-    ] = "Pending"
-    reason: Annotated[str, Meta(description="Why it failed, in one word.")] = ""
-    message: Annotated[str, Meta(description="Why it failed, in words.")] = ""
-    listed: Annotated[
-        str, Meta(description="Version that the source had when it was last listed.")
-    ] = ""
-    version: Annotated[str, Meta(description="Version that these figures are about.")] = ""
-    reload: Annotated[str, Meta(description="The last `reload` that was carried out.")] = ""
-    path: Annotated[
-        str, Meta(description="Directory of the node where the version's files lie.")
-    ] = ""
-    files: Annotated[int, Meta(description="Files of the dataset.")] = 0
-    bytes: Annotated[int, Meta(description="Their bytes.")] = 0
-    capacity: Annotated[int, Meta(description="Bytes that the tiers may hold.")] = 0
-    cached_files: Annotated[int, Meta(description="Files on the node.")] = 0
-    cached_bytes: Annotated[int, Meta(description="Their bytes.")] = 0
-    fetched_bytes: Annotated[
-        int, Meta(description="Bytes asked of the source since the cache started.")
-    ] = 0
-    peer_bytes: Annotated[int, Meta(description="Bytes that other nodes gave.")] = 0
-    served_bytes: Annotated[int, Meta(description="Bytes given to other nodes.")] = 0
-    read_bytes: Annotated[
-        int, Meta(description="Bytes that pods read through the cache from the node's disk.")
-    ] = 0
-    evicted_bytes: Annotated[int, Meta(description="Bytes that made room for others.")] = 0
-    waited_seconds: Annotated[
-        float, Meta(description="Seconds that reads of pods waited for bytes that were not here.")
-    ] = 0.0
-    job_waits: Annotated[
-        dict[str, float],
-        Meta(
-            description="Of those seconds, the share of each job; jobs that read at one time share "
-            "alike. The latest 50."
-        ),
-    ] = {}
-    rate: Annotated[int, Meta(description="Bytes a second that come in now.")] = 0
-    address: Annotated[str, Meta(description="Where the node's cache listens.")] = ""
-    certificate: Annotated[
-        str, Meta(description="SHA-256 of the certificate that it shows; empty without TLS.")
-    ] = ""
-    view: Annotated[
-        str,
-        Meta(
-            description="File system of the version; it shows files that are not on the node yet."
-        ),
-    ] = ""
-    bound: Annotated[
-        bool, Meta(description="Whether all files are here and stay: pods may have them directly.")
-    ] = False
-    targets: Annotated[dict[str, TargetStatus], Meta(description="By path.")] = {}
-    rejected: Annotated[
-        list[str],
-        Meta(description="Keys that cannot be files, with the reason; 20, and how many more."),
-    ] = []
+    phase: Literal["Pending", "Loading", "Ready", "Failed"] = "Pending"
+    """Ready: all targets are on the node."""
+    reason: str = ""
+    """Why it failed, in one word."""
+    message: str = ""
+    """Why it failed, in words."""
+    listed: str = ""
+    """Version that the source had when it was last listed."""
+    version: str = ""
+    """Version that these figures are about."""
+    reload: str = ""
+    """The last `reload` that was carried out."""
+    path: str = ""
+    """Directory of the node where the version's files lie."""
+    files: int = 0
+    """Files of the dataset."""
+    bytes: int = 0
+    """Their bytes."""
+    capacity: int = 0
+    """Bytes that the tiers may hold."""
+    cached_files: int = 0
+    """Files on the node."""
+    cached_bytes: int = 0
+    """Their bytes."""
+    fetched_bytes: int = 0
+    """Bytes asked of the source since the cache started."""
+    peer_bytes: int = 0
+    """Bytes that other nodes gave."""
+    served_bytes: int = 0
+    """Bytes given to other nodes."""
+    read_bytes: int = 0
+    """Bytes that pods read through the cache from the node's disk."""
+    evicted_bytes: int = 0
+    """Bytes that made room for others."""
+    waited_seconds: float = 0.0
+    """Seconds that reads of pods waited for bytes that were not here."""
+    job_waits: dict[str, float] = {}
+    """Of those seconds, the share of each job; jobs that read at one time share alike. The latest
+    50."""
+    rate: int = 0
+    """Bytes a second that come in now."""
+    address: str = ""
+    """Where the node's cache listens."""
+    certificate: str = ""
+    """SHA-256 of the certificate that it shows; empty without TLS."""
+    view: str = ""
+    """File system of the version; it shows files that are not on the node yet."""
+    bound: bool = False
+    """Whether all files are here and stay: pods may have them directly."""
+    targets: dict[str, TargetStatus] = {}
+    """By path."""
+    rejected: list[str] = []
+    """Keys that cannot be files, with the reason; 20, and how many more."""
 
     @property
     def whole(self) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
-
-from msgspec import Meta
+from typing import Final, Literal
 
 from lockstep.api import timestamp
 from lockstep.api.wire import Wire
@@ -15,24 +13,22 @@ GoodputCause = Literal["", "productive", "waiting", "starting", "restoring", "re
 class Goodput(Wire, frozen=True):
     """What the job's time went to."""
 
-    cause: Annotated[
-        GoodputCause,
-        Meta(description="What it goes to now; empty while the job is suspended or has ended."),
-    ] = ""
-    since: Annotated[str | None, Meta(description="Since when.")] = None
-    seconds: Annotated[
-        dict[str, float], Meta(description="Seconds by cause, until the present one began.")
-    ] = {}
-    step: Annotated[
-        int, Meta(description="Most steps finished when ranks ended; up to there they are redone.")
-    ] = -1
-    lost: Annotated[
-        dict[str, int],
-        Meta(description="Steps that had to be done again, by what had ended the ranks."),
-    ] = {}
-    last: Annotated[int, Meta(description="Steps finished when ranks last ended.")] = -1
-    ended_by: Annotated[str, Meta(description="What ended them then, such as RanksAnew.")] = ""
-    counted: Annotated[int, Meta(description="Generation up to which lost steps are counted.")] = 0
+    cause: GoodputCause = ""
+    """What it goes to now; empty while the job is suspended or has ended."""
+    since: str | None = None
+    """Since when."""
+    seconds: dict[str, float] = {}
+    """Seconds by cause, until the present one began."""
+    step: int = -1
+    """Most steps finished when ranks ended; up to there they are redone."""
+    lost: dict[str, int] = {}
+    """Steps that had to be done again, by what had ended the ranks."""
+    last: int = -1
+    """Steps finished when ranks last ended."""
+    ended_by: str = ""
+    """What ended them then, such as RanksAnew."""
+    counted: int = 0
+    """Generation up to which lost steps are counted."""
 
 
 def spent(goodput: Goodput, now: float) -> dict[str, float]:

@@ -94,32 +94,20 @@ class NodePlan(Wire, frozen=True):
 class NetworkCheckSpec(Wire, frozen=True):
     """Which nodes measure, and how."""
 
-    nodes: Annotated[
-        list[str], Meta(min_length=1, max_length=1024, description="The nodes that take part.")
-    ]
-    token: Annotated[
-        str,
-        Meta(
-            min_length=32,
-            max_length=128,
-            description="Proves to a node that a peer belongs to this check; made for it alone.",
-        ),
-    ]
-    rails: Annotated[
-        list[Rail], Meta(max_length=64, description="The rails; found by the nodes by default.")
-    ] = []
-    seconds: Annotated[
-        float, Meta(ge=0.02, le=10, description="Seconds of traffic in each direction.")
-    ] = 0.2
-    peers: Annotated[
-        int, Meta(ge=0, le=1024, description="Peers of each node on each rail; 0: all.")
-    ] = 0
-    across: Annotated[
-        bool, Meta(description="Measure from each rail to the others too, where routes lead there.")
-    ] = False
-    patience: Annotated[
-        float, Meta(ge=1, le=3600, description="Seconds after which a silent peer is given up.")
-    ] = 30.0
+    nodes: Annotated[list[str], Meta(min_length=1, max_length=1024)]
+    """The nodes that take part."""
+    token: Annotated[str, Meta(min_length=32, max_length=128)]
+    """Proves to a node that a peer belongs to this check; made for it alone."""
+    rails: Annotated[list[Rail], Meta(max_length=64)] = []
+    """The rails; found by the nodes by default."""
+    seconds: Annotated[float, Meta(ge=0.02, le=10)] = 0.2
+    """Seconds of traffic in each direction."""
+    peers: Annotated[int, Meta(ge=0, le=1024)] = 0
+    """Peers of each node on each rail; 0: all."""
+    across: bool = False
+    """Measure from each rail to the others too, where routes lead there."""
+    patience: Annotated[float, Meta(ge=1, le=3600)] = 30.0
+    """Seconds after which a silent peer is given up."""
 
 
 class NetworkCheckStatus(Wire, frozen=True):

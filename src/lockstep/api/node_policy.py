@@ -15,27 +15,19 @@ from lockstep.api.wire import Wire
 class NodeTier(Wire, frozen=True):
     """Nodes that are as good as each other, such as all spot instances."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the tier.")]
-    selector: Annotated[
-        LabelSelector, Meta(description="Labels of its nodes; the first tier that matches counts.")
-    ]
+    name: Annotated[str, Meta(min_length=1, max_length=63)]
+    """Name of the tier."""
+    selector: LabelSelector
+    """Labels of its nodes; the first tier that matches counts."""
 
 
 class NodePolicySpec(Wire, frozen=True):
     """The tiers, and what follows them."""
 
-    tiers: Annotated[
-        list[NodeTier],
-        Meta(
-            min_length=1,
-            max_length=16,
-            description="Tiers in the order in which they are filled; other nodes come last.",
-        ),
-    ]
-    queues: Annotated[
-        list[str],
-        Meta(description="Queues whose gangs follow the policy unless they name another."),
-    ] = []
+    tiers: Annotated[list[NodeTier], Meta(min_length=1, max_length=16)]
+    """Tiers in the order in which they are filled; other nodes come last."""
+    queues: list[str] = []
+    """Queues whose gangs follow the policy unless they name another."""
 
 
 class NodePolicy(Wire, frozen=True):

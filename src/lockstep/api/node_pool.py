@@ -27,25 +27,23 @@ AtomicClass = Literal[
 class PoolDomain(Wire, frozen=True):
     """A tier of the network under which nodes of the pool are put together."""
 
-    label: Annotated[
-        str, Meta(min_length=1, max_length=317, description="Node label that names the domain.")
-    ]
-    nodes: Annotated[Positive, Meta(description="How many of the pool's nodes fit under one.")]
+    label: Annotated[str, Meta(min_length=1, max_length=317)]
+    """Node label that names the domain."""
+    nodes: Positive
+    """How many of the pool's nodes fit under one."""
 
 
 class NodeTemplate(Wire, frozen=True):
     """What every node of a pool is like."""
 
-    capacity: Annotated[
-        dict[str, Amount],
-        Meta(min_length=1, description="What a node offers: cpu, memory, nvidia.com/gpu, pods."),
-    ]
-    labels: Annotated[dict[str, str], Meta(description="Labels that its nodes bear.")] = {}
-    annotations: Annotated[
-        dict[str, str],
-        Meta(description="Annotations that its nodes bear, such as lockstep.dev/devices."),
-    ] = {}
-    taints: Annotated[list[Taint], Meta(description="Taints that its nodes bear.")] = []
+    capacity: Annotated[dict[str, Amount], Meta(min_length=1)]
+    """What a node offers: cpu, memory, nvidia.com/gpu, pods."""
+    labels: dict[str, str] = {}
+    """Labels that its nodes bear."""
+    annotations: dict[str, str] = {}
+    """Annotations that its nodes bear, such as lockstep.dev/devices."""
+    taints: list[Taint] = []
+    """Taints that its nodes bear."""
 
 
 class SimulatedProvider(Wire, frozen=True):
@@ -55,43 +53,31 @@ class SimulatedProvider(Wire, frozen=True):
 class CommandProvider(Wire, frozen=True):
     """A program beside the controllers that is told what to do on its standard input."""
 
-    program: Annotated[
-        str,
-        Meta(
-            pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$",
-            max_length=100,
-            description="Its file name in the directory that `lockstep controllers "
-            "--pool-commands` names.",
-        ),
-    ]
-    timeout: Annotated[Duration, Meta(description="Time that one call may take.")] = "30s"
+    program: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+    """Its file name in the directory that `lockstep controllers --pool-commands` names."""
+    timeout: Duration = "30s"
+    """Time that one call may take."""
 
 
 class HookProvider(Wire, frozen=True):
     """An HTTP address that is told what to do by POST requests with JSON."""
 
-    url: Annotated[
-        str, Meta(pattern="^https?://", max_length=2000, description="Where requests go.")
-    ]
-    token_secret: Annotated[
-        str,
-        Meta(
-            description="Secret in the namespace of Lockstep whose key `token` is sent as bearer "
-            "token; none when left out."
-        ),
-    ] = ""
-    timeout: Annotated[Duration, Meta(description="Time that one request may take.")] = "30s"
+    url: Annotated[str, Meta(pattern="^https?://", max_length=2000)]
+    """Where requests go."""
+    token_secret: str = ""
+    """Secret in the namespace of Lockstep whose key `token` is sent as bearer token; none when left
+    out."""
+    timeout: Duration = "30s"
+    """Time that one request may take."""
 
 
 class ProvisioningProvider(Wire, frozen=True):
     """ProvisioningRequests, which cluster-autoscaler fulfils as a whole or not at all."""
 
-    class_name: Annotated[
-        AtomicClass, Meta(description="Provisioning class: scale up at once, or only check.")
-    ] = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-    namespace: Annotated[
-        str, Meta(description="Namespace of the requests and their pod templates.")
-    ] = "lockstep-system"
+    class_name: AtomicClass = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+    """Provisioning class: scale up at once, or only check."""
+    namespace: str = "lockstep-system"
+    """Namespace of the requests and their pod templates."""
 
 
 class NodeClassRef(Wire, frozen=True):
@@ -113,10 +99,10 @@ class KarpenterRequirement(Wire, frozen=True):
 class KarpenterProvider(Wire, frozen=True):
     """NodeClaims, each of which Karpenter turns into one node."""
 
-    node_class_ref: Annotated[NodeClassRef, Meta(description="How its machines are made.")]
-    requirements: Annotated[
-        list[KarpenterRequirement], Meta(description="Which machines they may be.")
-    ] = []
+    node_class_ref: NodeClassRef
+    """How its machines are made."""
+    requirements: list[KarpenterRequirement] = []
+    """Which machines they may be."""
 
 
 class PoolProvider(Wire, frozen=True):
@@ -132,33 +118,30 @@ class PoolProvider(Wire, frozen=True):
 class NodePoolSpec(Wire, frozen=True):
     """How many nodes of which kind there may be, what they cost, and who makes them."""
 
-    template: Annotated[NodeTemplate, Meta(description="What each node is like.")]
-    provider: Annotated[PoolProvider, Meta(description="Who makes the nodes.")]
-    min: Annotated[Count, Meta(description="Nodes that are always there.")] = 0
-    max: Annotated[int, Meta(ge=1, le=MOST_NODES, description="Nodes that there are at most.")] = 1
-    domains: Annotated[
-        list[PoolDomain],
-        Meta(max_length=16, description="How many nodes fit under a leaf, a spine and so on."),
-    ] = []
-    node_hour: Annotated[
-        Annotated[float, Meta(ge=0)] | None,
-        Meta(description="What a node costs an hour; the PriceLists say it when left out."),
-    ] = None
-    hourly_budget: Annotated[
-        Annotated[float, Meta(ge=0)] | None,
-        Meta(description="What all its nodes together may cost an hour."),
-    ] = None
-    spot: Annotated[bool, Meta(description="Whether the cloud may take its nodes back.")] = False
-    arrival: Annotated[Duration, Meta(description="Time from asking until a node is ready.")] = "5m"
-    timeout: Annotated[
-        Duration | None,
-        Meta(description="Time after which a node that has not come is given up; 3 x arrival."),
-    ] = None
-    idle: Annotated[Duration, Meta(description="Time that a node may stand idle.")] = "10m"
-    back_off: Annotated[
-        Duration,
-        Meta(description="Time that a pool is left alone after it failed; doubles up to 16 times."),
-    ] = "1m"
+    template: NodeTemplate
+    """What each node is like."""
+    provider: PoolProvider
+    """Who makes the nodes."""
+    min: Count = 0
+    """Nodes that are always there."""
+    max: Annotated[int, Meta(ge=1, le=MOST_NODES)] = 1
+    """Nodes that there are at most."""
+    domains: Annotated[list[PoolDomain], Meta(max_length=16)] = []
+    """How many nodes fit under a leaf, a spine and so on."""
+    node_hour: Annotated[float, Meta(ge=0)] | None = None
+    """What a node costs an hour; the PriceLists say it when left out."""
+    hourly_budget: Annotated[float, Meta(ge=0)] | None = None
+    """What all its nodes together may cost an hour."""
+    spot: bool = False
+    """Whether the cloud may take its nodes back."""
+    arrival: Duration = "5m"
+    """Time from asking until a node is ready."""
+    timeout: Duration | None = None
+    """Time after which a node that has not come is given up; 3 x arrival."""
+    idle: Duration = "10m"
+    """Time that a node may stand idle."""
+    back_off: Duration = "1m"
+    """Time that a pool is left alone after it failed; doubles up to 16 times."""
 
 
 class PoolHolder(Wire, frozen=True):
@@ -173,13 +156,16 @@ class PoolHolder(Wire, frozen=True):
 class PoolRequest(Wire, frozen=True):
     """Nodes that were asked for at once, and for whom."""
 
-    id: Annotated[str, Meta(description="Value of the taint that holds its nodes.")]
-    slots: Annotated[list[int], Meta(description="Numbers of the nodes, from 0 to max - 1.")]
-    at: Annotated[str, Meta(description="When it was decided.")]
-    holders: Annotated[
-        list[PoolHolder], Meta(description="Whom they are for; none for the pool's minimum.")
-    ] = []
-    sent: Annotated[bool, Meta(description="Whether the provider has taken it.")] = False
+    id: str
+    """Value of the taint that holds its nodes."""
+    slots: list[int]
+    """Numbers of the nodes, from 0 to max - 1."""
+    at: str
+    """When it was decided."""
+    holders: list[PoolHolder] = []
+    """Whom they are for; none for the pool's minimum."""
+    sent: bool = False
+    """Whether the provider has taken it."""
 
 
 class PoolDecision(Wire, frozen=True):
@@ -192,27 +178,28 @@ class PoolDecision(Wire, frozen=True):
 class NodePoolStatus(Wire, frozen=True):
     """Which nodes there are, which are on their way, and what became of the last requests."""
 
-    nodes: Annotated[int, Meta(description="Nodes that are there.")] = 0
-    ready: Annotated[int, Meta(description="Nodes that are ready.")] = 0
-    idle: Annotated[int, Meta(description="Nodes on which nothing runs.")] = 0
-    coming: Annotated[int, Meta(description="Nodes that are on their way.")] = 0
-    hourly_cost: Annotated[
-        float | None, Meta(description="What its nodes cost an hour, where prices are known.")
-    ] = None
-    requests: Annotated[
-        list[PoolRequest], Meta(description="Requests that are not fulfilled yet.")
-    ] = []
-    failures: Annotated[int, Meta(description="Requests in a row that failed.")] = 0
-    retry_at: Annotated[
-        Time | None, Meta(description="Until when it is left alone, after failures.")
-    ] = None
-    reason: Annotated[str, Meta(description="One word for what is wrong; empty where nothing.")] = (
-        ""
-    )
-    message: Annotated[str, Meta(description="What is wrong, in words, and what to do.")] = ""
-    decisions: Annotated[
-        list[PoolDecision], Meta(max_length=20, description="The latest decisions, newest last.")
-    ] = []
+    nodes: int = 0
+    """Nodes that are there."""
+    ready: int = 0
+    """Nodes that are ready."""
+    idle: int = 0
+    """Nodes on which nothing runs."""
+    coming: int = 0
+    """Nodes that are on their way."""
+    hourly_cost: float | None = None
+    """What its nodes cost an hour, where prices are known."""
+    requests: list[PoolRequest] = []
+    """Requests that are not fulfilled yet."""
+    failures: int = 0
+    """Requests in a row that failed."""
+    retry_at: Time | None = None
+    """Until when it is left alone, after failures."""
+    reason: str = ""
+    """One word for what is wrong; empty where nothing."""
+    message: str = ""
+    """What is wrong, in words, and what to do."""
+    decisions: Annotated[list[PoolDecision], Meta(max_length=20)] = []
+    """The latest decisions, newest last."""
 
 
 class NodePool(Wire, frozen=True):

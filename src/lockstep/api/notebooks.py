@@ -17,55 +17,44 @@ from lockstep.api.wire import Wire
 class Mount(Wire, frozen=True):
     """A volume claim or a dataset, and where it is seen."""
 
-    claim: Annotated[
-        str, Meta(min_length=1, description="Volume claim; a dataset has one of its own name.")
-    ]
-    path: Annotated[str, Meta(pattern="^/", description="Where it is mounted.")]
-    read_only: Annotated[bool, Meta(description="Whether it may only be read.")] = False
+    claim: Annotated[str, Meta(min_length=1)]
+    """Volume claim; a dataset has one of its own name."""
+    path: Annotated[str, Meta(pattern="^/")]
+    """Where it is mounted."""
+    read_only: bool = False
+    """Whether it may only be read."""
 
 
 class Idle(Wire, frozen=True):
     """What becomes of that which is not used."""
 
-    after: Annotated[Duration, Meta(description="How long nothing may be at work: 30m, 2h.")] = (
-        "30m"
-    )
-    action: Annotated[
-        Literal["Park", "Keep", "Stop"],
-        Meta(
-            description="Park keeps a kernel's variables on its volume and frees its place, and "
-            "keeps what cannot be parked running; Stop ends that, warned; Keep does nothing."
-        ),
-    ] = "Park"
-    keep_alive: Annotated[
-        Duration,
-        Meta(description="Longest time for which a user may put that off."),
-    ] = "12h"
+    after: Duration = "30m"
+    """How long nothing may be at work: 30m, 2h."""
+    action: Literal["Park", "Keep", "Stop"] = "Park"
+    """Park keeps a kernel's variables on its volume and frees its place, and keeps what cannot be
+    parked running; Stop ends that, warned; Keep does nothing."""
+    keep_alive: Duration = "12h"
+    """Longest time for which a user may put that off."""
 
 
 class EnvironmentSpec(Wire, frozen=True):
     """Image or packages, variables, volumes and the size of a place to work in."""
 
-    image: Annotated[str, Meta(description="Image of its containers; the usual one if empty.")] = ""
-    packages: Annotated[
-        list[str],
-        Meta(
-            max_length=2000,
-            description="A lock: requirements with their exact versions, as pip freeze or uv "
-            "export write them. Built once on each node.",
-        ),
-    ] = []
-    variables: Annotated[
-        dict[str, str], Meta(description="Environment variables of its processes.")
-    ] = {}
-    volumes: Annotated[
-        list[Mount], Meta(max_length=64, description="Volume claims and datasets.")
-    ] = []
-    resources: Annotated[
-        dict[str, Amount], Meta(description="What a kernel in it gets: nvidia.com/gpu, memory.")
-    ] = {}
-    queue: Annotated[str, Meta(description="Queue in which its kernels wait.")] = ""
-    idle: Annotated[Idle, Meta(description="What becomes of kernels that idle.")] = Idle()
+    image: str = ""
+    """Image of its containers; the usual one if empty."""
+    packages: Annotated[list[str], Meta(max_length=2000)] = []
+    """A lock: requirements with their exact versions, as pip freeze or uv export write them. Built
+    once on each node."""
+    variables: dict[str, str] = {}
+    """Environment variables of its processes."""
+    volumes: Annotated[list[Mount], Meta(max_length=64)] = []
+    """Volume claims and datasets."""
+    resources: dict[str, Amount] = {}
+    """What a kernel in it gets: nvidia.com/gpu, memory."""
+    queue: str = ""
+    """Queue in which its kernels wait."""
+    idle: Idle = Idle()
+    """What becomes of kernels that idle."""
 
 
 class Environment(Wire, frozen=True):
@@ -80,26 +69,22 @@ class Environment(Wire, frozen=True):
 class KernelSpec(Wire, frozen=True):
     """Which kernel runs, in what, and for whom."""
 
-    environment: Annotated[
-        str, Meta(description="Environment of the same namespace; the plain one if empty.")
-    ] = ""
-    language: Annotated[
-        Literal["python3"], Meta(description="Which of Jupyter's kernels runs.")
-    ] = "python3"
-    notebook: Annotated[
-        str, Meta(description="Notebook of the same namespace whose volumes it has.")
-    ] = ""
-    owner: Annotated[str, Meta(description="User for whom it runs, as they are known.")] = ""
-    variables: Annotated[dict[str, str], Meta(description="Variables that its client gave.")] = {}
-    wake: Annotated[
-        str, Meta(description="A new value asks for a place again for a kernel without one.")
-    ] = ""
-    since: Annotated[
-        int, Meta(ge=0, description="States kept before this generation are not loaded again.")
-    ] = 0
-    keep_until: Annotated[
-        str, Meta(description="It does not count as idle before this time (RFC 3339).")
-    ] = ""
+    environment: str = ""
+    """Environment of the same namespace; the plain one if empty."""
+    language: Literal["python3"] = "python3"
+    """Which of Jupyter's kernels runs."""
+    notebook: str = ""
+    """Notebook of the same namespace whose volumes it has."""
+    owner: str = ""
+    """User for whom it runs, as they are known."""
+    variables: dict[str, str] = {}
+    """Variables that its client gave."""
+    wake: str = ""
+    """A new value asks for a place again for a kernel without one."""
+    since: Annotated[int, Meta(ge=0)] = 0
+    """States kept before this generation are not loaded again."""
+    keep_until: str = ""
+    """It does not count as idle before this time (RFC 3339)."""
 
 
 class ParkedState(Wire, frozen=True):

@@ -26,31 +26,32 @@ MEGATRON_ORDER: Final = "tp-cp-ep-dp-pp"
 class Model(Wire, frozen=True):
     """What the model's size says about the bytes that ranks exchange in a step."""
 
-    parameters: Annotated[Quantity, Meta(description="Parameters in all, such as 70G.")] = "70G"
-    expert_parameters: Annotated[
-        Quantity, Meta(description="Parameters of experts, part of all.")
-    ] = 0
-    layers: Annotated[int, Meta(ge=1, description="Transformer layers.")] = 80
-    expert_layers: Annotated[
-        Degree | None, Meta(description="Layers with experts; all of them when left out.")
-    ] = None
-    experts_per_token: Annotated[int, Meta(ge=1, description="Experts that a token visits.")] = 2
-    hidden: Annotated[int, Meta(ge=1, description="Hidden size.")] = 8192
-    key_value_hidden: Annotated[
-        Degree | None,
-        Meta(description="Size of keys and of values of a token; the hidden size when left out."),
-    ] = None
-    sequence: Annotated[int, Meta(ge=1, description="Tokens in a sequence.")] = 4096
-    micro_batch: Annotated[int, Meta(ge=1, description="Sequences in a micro-batch.")] = 1
-    micro_batches: Annotated[
-        int, Meta(ge=1, description="Micro-batches in a step, for each data-parallel rank.")
-    ] = 16
-    activation_bytes: Annotated[int, Meta(ge=1, description="Bytes of an activation.")] = 2
-    gradient_bytes: Annotated[int, Meta(ge=1, description="Bytes of a gradient.")] = 4
-    sharded: Annotated[
-        bool,
-        Meta(description="Whether parameters are sharded over data-parallel ranks (ZeRO-3, FSDP)."),
-    ] = False
+    parameters: Quantity = "70G"
+    """Parameters in all, such as 70G."""
+    expert_parameters: Quantity = 0
+    """Parameters of experts, part of all."""
+    layers: Annotated[int, Meta(ge=1)] = 80
+    """Transformer layers."""
+    expert_layers: Degree | None = None
+    """Layers with experts; all of them when left out."""
+    experts_per_token: Annotated[int, Meta(ge=1)] = 2
+    """Experts that a token visits."""
+    hidden: Annotated[int, Meta(ge=1)] = 8192
+    """Hidden size."""
+    key_value_hidden: Degree | None = None
+    """Size of keys and of values of a token; the hidden size when left out."""
+    sequence: Annotated[int, Meta(ge=1)] = 4096
+    """Tokens in a sequence."""
+    micro_batch: Annotated[int, Meta(ge=1)] = 1
+    """Sequences in a micro-batch."""
+    micro_batches: Annotated[int, Meta(ge=1)] = 16
+    """Micro-batches in a step, for each data-parallel rank."""
+    activation_bytes: Annotated[int, Meta(ge=1)] = 2
+    """Bytes of an activation."""
+    gradient_bytes: Annotated[int, Meta(ge=1)] = 4
+    """Bytes of a gradient."""
+    sharded: bool = False
+    """Whether parameters are sharded over data-parallel ranks (ZeRO-3, FSDP)."""
 
 
 class Parallelism(Wire, frozen=True):
@@ -58,23 +59,17 @@ class Parallelism(Wire, frozen=True):
 
     tensor: Degree = 1
     pipeline: Degree = 1
-    data: Annotated[
-        Degree | None, Meta(description="What is left of the world size when left out.")
-    ] = None
+    data: Degree | None = None
+    """What is left of the world size when left out."""
     context: Degree = 1
     expert: Degree = 1
-    order: Annotated[
-        str,
-        Meta(
-            pattern="^(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){0,4}$",
-            description="How ranks are numbered, the axis that varies fastest first; axes of "
-            "degree 1 may be left out.",
-        ),
-    ] = MEGATRON_ORDER
-    model: Annotated[
-        Model | None,
-        Meta(description="Model whose traffic the ranks are laid out for; a large one by default."),
-    ] = None
+    order: Annotated[str, Meta(pattern="^(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){0,4}$")] = (
+        MEGATRON_ORDER
+    )
+    """How ranks are numbered, the axis that varies fastest first; axes of degree 1 may be left out.
+    """
+    model: Model | None = None
+    """Model whose traffic the ranks are laid out for; a large one by default."""
 
     def axes(self) -> tuple[str, ...]:
         """Return the order's axes, with those left out at its end.

@@ -22,23 +22,18 @@ CHAIN_ANNOTATION = "lockstep.dev/trigger-chain"
 class NewModel(Wire, frozen=True):
     """Which new ModelVersions start a run."""
 
-    model: Annotated[str, Meta(min_length=1, description="Name of the model.")]
-    stage: Annotated[
-        Literal["", "Candidate", "Canary", "Production", "Retired"],
-        Meta(description="Only once the version is at this stage; at any when left out."),
-    ] = ""
+    model: Annotated[str, Meta(min_length=1)]
+    """Name of the model."""
+    stage: Literal["", "Candidate", "Canary", "Production", "Retired"] = ""
+    """Only once the version is at this stage; at any when left out."""
 
 
 class TriggeredRun(Wire, frozen=True):
     """The run that is made."""
 
-    spec: Annotated[
-        dict[str, Any],
-        Meta(
-            description="Spec of a PipelineRun; its arguments may hold `${{ event.uri }}`, and "
-            "event.kind, name, version, model, stage, metrics."
-        ),
-    ]
+    spec: dict[str, Any]
+    """Spec of a PipelineRun; its arguments may hold `${{ event.uri }}`, and event.kind, name,
+    version, model, stage, metrics."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -46,40 +41,33 @@ class TriggeredRun(Wire, frozen=True):
 class PipelineTriggerSpec(Wire, frozen=True):
     """What starts a run, and which; one of modelVersion and dataset."""
 
-    run: Annotated[TriggeredRun, Meta(description="The run that is made.")]
-    model_version: Annotated[
-        NewModel | None, Meta(description="Each version made since the trigger was.")
-    ] = None
-    dataset: Annotated[
-        str, Meta(description="Dataset of which each new version that is bound starts a run.")
-    ] = ""
-    enabled: Annotated[
-        bool, Meta(description="While false nothing is started; what is new waits.")
-    ] = True
-    max_concurrency: Annotated[
-        int, Meta(ge=1, description="Runs at once; further ones wait, oldest first.")
-    ] = 1
-    max_chain: Annotated[
-        int,
-        Meta(
-            ge=1,
-            description="Triggers, one after the other, after which what a run registers starts "
-            "no further one.",
-        ),
-    ] = 3
+    run: TriggeredRun
+    """The run that is made."""
+    model_version: NewModel | None = None
+    """Each version made since the trigger was."""
+    dataset: str = ""
+    """Dataset of which each new version that is bound starts a run."""
+    enabled: bool = True
+    """While false nothing is started; what is new waits."""
+    max_concurrency: Annotated[int, Meta(ge=1)] = 1
+    """Runs at once; further ones wait, oldest first."""
+    max_chain: Annotated[int, Meta(ge=1)] = 3
+    """Triggers, one after the other, after which what a run registers starts no further one."""
 
 
 class PipelineTriggerStatus(Wire, frozen=True):
     """What the trigger has done."""
 
-    handled: Annotated[
-        list[str], Meta(description="Versions that there are and were seen to, as digests.")
-    ] = []
+    handled: list[str] = []
+    """Versions that there are and were seen to, as digests."""
     last_run: str = ""
-    last_event: Annotated[str, Meta(description="KIND/NAME of what was seen to last.")] = ""
+    last_event: str = ""
+    """KIND/NAME of what was seen to last."""
     last_time: str | None = None
-    passed_over: Annotated[int, Meta(description="Versions that started no run.")] = 0
-    message: Annotated[str, Meta(description="Why the last one did not, or has to wait.")] = ""
+    passed_over: int = 0
+    """Versions that started no run."""
+    message: str = ""
+    """Why the last one did not, or has to wait."""
 
 
 class PipelineTrigger(Wire, frozen=True):

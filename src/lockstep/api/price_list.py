@@ -18,57 +18,46 @@ Money = Annotated[float, Meta(ge=0)]
 class Price(Wire, frozen=True):
     """The price of some nodes from a time on: exactly one of ``node_hour`` and ``gpu_hour``."""
 
-    selector: Annotated[
-        dict[str, str],
-        Meta(
-            description="Labels of the nodes that it holds for; all nodes when left out. The price "
-            "with most labels goes before the others."
-        ),
-    ] = {}
-    node_hour: Annotated[Money | None, Meta(description="A whole node costs that an hour.")] = None
-    gpu_hour: Annotated[Money | None, Meta(description="One GPU costs that an hour.")] = None
-    spot: Annotated[
-        bool,
-        Meta(description="Whether it is the price of nodes that the cloud may take back."),
-    ] = False
-    valid_from: Annotated[
-        Time | None,
-        Meta(description="Since when it holds, until a later one of the same selector does."),
-    ] = None
+    selector: dict[str, str] = {}
+    """Labels of the nodes that it holds for; all nodes when left out. The price with most labels
+    goes before the others."""
+    node_hour: Money | None = None
+    """A whole node costs that an hour."""
+    gpu_hour: Money | None = None
+    """One GPU costs that an hour."""
+    spot: bool = False
+    """Whether it is the price of nodes that the cloud may take back."""
+    valid_from: Time | None = None
+    """Since when it holds, until a later one of the same selector does."""
 
 
 class Budget(Wire, frozen=True):
     """What a queue, a namespace, a user or the whole cluster is to spend in a month (UTC)."""
 
-    month: Annotated[Money, Meta(description="The most to spend in a month, more than 0.")]
-    queue: Annotated[str, Meta(description="What jobs of this queue cost.")] = ""
-    namespace: Annotated[str, Meta(description="What jobs of this namespace cost.")] = ""
-    user: Annotated[
-        str,
-        Meta(
-            description="What jobs of this user cost. Without queue, namespace and user: what all "
-            "nodes cost, free GPU time included."
-        ),
-    ] = ""
-    warn_at: Annotated[
-        float, Meta(ge=0, le=1, description="Part of it from which on there is a warning.")
-    ] = 0.8
-    hold: Annotated[
-        bool,
-        Meta(description="Whether jobs that have not started wait once it is spent."),
-    ] = False
+    month: Money
+    """The most to spend in a month, more than 0."""
+    queue: str = ""
+    """What jobs of this queue cost."""
+    namespace: str = ""
+    """What jobs of this namespace cost."""
+    user: str = ""
+    """What jobs of this user cost. Without queue, namespace and user: what all nodes cost, free GPU
+    time included."""
+    warn_at: Annotated[float, Meta(ge=0, le=1)] = 0.8
+    """Part of it from which on there is a warning."""
+    hold: bool = False
+    """Whether jobs that have not started wait once it is spent."""
 
 
 class PriceListSpec(Wire, frozen=True):
     """Prices in one currency."""
 
-    currency: Annotated[
-        str, Meta(pattern="^[A-Z]{3}$", description="Its code, such as EUR or USD.")
-    ]
-    prices: Annotated[list[Price], Meta(max_length=1000, description="What which nodes cost.")] = []
-    budgets: Annotated[
-        list[Budget], Meta(max_length=1000, description="What is to be spent at most in a month.")
-    ] = []
+    currency: Annotated[str, Meta(pattern="^[A-Z]{3}$")]
+    """Its code, such as EUR or USD."""
+    prices: Annotated[list[Price], Meta(max_length=1000)] = []
+    """What which nodes cost."""
+    budgets: Annotated[list[Budget], Meta(max_length=1000)] = []
+    """What is to be spent at most in a month."""
 
 
 class PriceList(Wire, frozen=True):

@@ -15,24 +15,16 @@ from lockstep.api.wire import Wire
 class Tier(Wire, frozen=True):
     """One tier: nodes with the same value of a label share a domain of it."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the tier.")]
-    label: Annotated[
-        str, Meta(min_length=1, max_length=317, description="Node label that names the domain.")
-    ]
-    bandwidth: Annotated[
-        Annotated[float, Meta(ge=0.001)] | None,
-        Meta(
-            description="GB/s at which a GPU reaches others under the same domain; by default 450 "
-            "in a node, 50 in the tier around it, and half as much in each wider one.",
-        ),
-    ] = None
-    nvlink: Annotated[
-        bool,
-        Meta(
-            description="Whether the GPUs under one domain are linked by NVLink, across nodes: "
-            "tensor groups then stay inside a domain instead of inside a node."
-        ),
-    ] = False
+    name: Annotated[str, Meta(min_length=1, max_length=63)]
+    """Name of the tier."""
+    label: Annotated[str, Meta(min_length=1, max_length=317)]
+    """Node label that names the domain."""
+    bandwidth: Annotated[float, Meta(ge=0.001)] | None = None
+    """GB/s at which a GPU reaches others under the same domain; by default 450 in a node, 50 in the
+    tier around it, and half as much in each wider one."""
+    nvlink: bool = False
+    """Whether the GPUs under one domain are linked by NVLink, across nodes: tensor groups then stay
+    inside a domain instead of inside a node."""
 
 
 class Rail(Wire, frozen=True):
@@ -42,33 +34,30 @@ class Rail(Wire, frozen=True):
     of its addresses.
     """
 
-    name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the rail.")]
-    subnet: Annotated[str, Meta(max_length=64, description="Its addresses, as 10.1.0.0/16.")] = ""
-    pool: Annotated[
-        str,
-        Meta(
-            max_length=64,
-            description="The part of it that gangs' pods get addresses of, as 10.1.128.0/17; "
-            "nothing else may use it. None get any where it is empty.",
-        ),
-    ] = ""
-    gateway: Annotated[str, Meta(max_length=64, description="Router to the other leaves.")] = ""
-    vlan: Annotated[int, Meta(ge=0, le=4094, description="VLAN; 0: none.")] = 0
-    mtu: Annotated[int, Meta(ge=0, le=65535, description="MTU in bytes; 0: as it is.")] = 0
-    interfaces: Annotated[
-        list[str], Meta(max_length=64, description="Names of its NICs, as ens1f0 or mlx5_*.")
-    ] = []
+    name: Annotated[str, Meta(min_length=1, max_length=63)]
+    """Name of the rail."""
+    subnet: Annotated[str, Meta(max_length=64)] = ""
+    """Its addresses, as 10.1.0.0/16."""
+    pool: Annotated[str, Meta(max_length=64)] = ""
+    """The part of it that gangs' pods get addresses of, as 10.1.128.0/17; nothing else may use it.
+    None get any where it is empty."""
+    gateway: Annotated[str, Meta(max_length=64)] = ""
+    """Router to the other leaves."""
+    vlan: Annotated[int, Meta(ge=0, le=4094)] = 0
+    """VLAN; 0: none."""
+    mtu: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """MTU in bytes; 0: as it is."""
+    interfaces: Annotated[list[str], Meta(max_length=64)] = []
+    """Names of its NICs, as ens1f0 or mlx5_*."""
 
 
 class TopologySpec(Wire, frozen=True):
     """The tiers, from the widest to the narrowest."""
 
-    tiers: Annotated[
-        list[Tier], Meta(min_length=1, max_length=16, description="Tiers, widest first.")
-    ]
-    rails: Annotated[
-        list[Rail], Meta(max_length=64, description="Rails of the training network.")
-    ] = []
+    tiers: Annotated[list[Tier], Meta(min_length=1, max_length=16)]
+    """Tiers, widest first."""
+    rails: Annotated[list[Rail], Meta(max_length=64)] = []
+    """Rails of the training network."""
 
 
 class Topology(Wire, frozen=True):

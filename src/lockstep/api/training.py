@@ -49,265 +49,167 @@ class Identity(Wire, frozen=True):
     block 2.
     """
 
-    block: Annotated[
-        Positive | None,
-        Meta(description="Pods of a block, where they are numbered by blocks: {block}, {member}."),
-    ] = None
+    block: Positive | None = None
+    """Pods of a block, where they are numbered by blocks: {block}, {member}."""
 
-    name: Annotated[
-        str, Meta(description="Name of the pod and its host; {job}-{role}-{index} by default.")
-    ] = "{job}-{role}-{index}"
-    labels: Annotated[dict[str, str], Meta(description="Labels of the pod.")] = {}
-    annotations: Annotated[dict[str, str], Meta(description="Annotations of the pod.")] = {}
-    env: Annotated[
-        dict[str, str],
-        Meta(description="Variables of its containers; they go before the framework's."),
-    ] = {}
+    name: str = "{job}-{role}-{index}"
+    """Name of the pod and its host; {job}-{role}-{index} by default."""
+    labels: dict[str, str] = {}
+    """Labels of the pod."""
+    annotations: dict[str, str] = {}
+    """Annotations of the pod."""
+    env: dict[str, str] = {}
+    """Variables of its containers; they go before the framework's."""
 
 
 class After(Wire, frozen=True):
     """A role that goes before another."""
 
-    role: Annotated[str, Meta(min_length=1, description="Role that goes before.")]
-    condition: Annotated[
-        Literal["Ready", "Complete"],
-        Meta(description="How far all of its pods must be: ready, or done."),
-    ] = "Ready"
+    role: Annotated[str, Meta(min_length=1)]
+    """Role that goes before."""
+    condition: Literal["Ready", "Complete"] = "Ready"
+    """How far all of its pods must be: ready, or done."""
 
 
 class Role(Wire, frozen=True):
     """Pods that are alike: workers, a launcher."""
 
     name: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=40,
-            pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-            description="Name of the role; part of its pods' names.",
-        ),
+        str, Meta(min_length=1, max_length=40, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     ]
-    template: Annotated[
-        dict[str, Any], Meta(description="Pod template (metadata and spec), as in a Deployment.")
-    ]
-    replicas: Annotated[int, Meta(ge=1, description="Pods wanted.")] = 1
-    min: Annotated[Positive | None, Meta(description="Fewest pods that the job can run with.")] = (
-        None
-    )
-    max: Annotated[Positive | None, Meta(description="Most pods that the job can use.")] = None
-    omit: Annotated[
-        list[Annotated[int, Meta(ge=0)]],
-        Meta(description="Indices that no pod has: with 1 the pods of two are 0 and 2."),
-    ] = []
-    processes_per_node: Annotated[
-        Positive | None,
-        Meta(description="Processes a pod starts; by default one for each of its GPUs."),
-    ] = None
-    topology: Annotated[
-        TopologyWish | None,
-        Meta(description="How close together the role's pods must be, inside the job's wish."),
-    ] = None
-    alignment: Annotated[
-        AlignmentWish | None,
-        Meta(
-            description="How close together the devices of each pod of the role must be, in place "
-            "of what the job says; the template may say otherwise in its annotations."
-        ),
-    ] = None
-    after: Annotated[
-        list[After],
-        Meta(
-            description="Roles that go before: pods of this one are created, and placed, once all "
-            "of those are ready or done; by default all roles are placed together."
-        ),
-    ] = []
-    identity: Annotated[
-        Identity,
-        Meta(
-            description="Names, labels and variables of each pod; {job}, {role}, {index} and "
-            "{rank} in them stand for its own."
-        ),
-    ] = Identity()
+    """Name of the role; part of its pods' names."""
+    template: dict[str, Any]
+    """Pod template (metadata and spec), as in a Deployment."""
+    replicas: Annotated[int, Meta(ge=1)] = 1
+    """Pods wanted."""
+    min: Positive | None = None
+    """Fewest pods that the job can run with."""
+    max: Positive | None = None
+    """Most pods that the job can use."""
+    omit: list[Annotated[int, Meta(ge=0)]] = []
+    """Indices that no pod has: with 1 the pods of two are 0 and 2."""
+    processes_per_node: Positive | None = None
+    """Processes a pod starts; by default one for each of its GPUs."""
+    topology: TopologyWish | None = None
+    """How close together the role's pods must be, inside the job's wish."""
+    alignment: AlignmentWish | None = None
+    """How close together the devices of each pod of the role must be, in place of what the job
+    says; the template may say otherwise in its annotations."""
+    after: list[After] = []
+    """Roles that go before: pods of this one are created, and placed, once all of those are ready
+    or done; by default all roles are placed together."""
+    identity: Identity = Identity()
+    """Names, labels and variables of each pod; {job}, {role}, {index} and {rank} in them stand for
+    its own."""
 
 
 class FailureRule(Wire, frozen=True):
     """What to do about failures of a sort."""
 
-    action: Annotated[
-        Literal["Fail", "Restart", "RestartUncounted"],
-        Meta(
-            description="Fail: the job has failed. Restart: as without the rule. RestartUncounted: "
-            "the restart does not count towards maxRestarts."
-        ),
-    ]
-    roles: Annotated[
-        list[str], Meta(description="Roles whose pods it is about; all when left out.")
-    ] = []
-    exit_codes: Annotated[
-        list[Annotated[str, Meta(pattern="^[0-9]+(-[0-9]+)?$")]],
-        Meta(description="Exit codes, such as 42 or 1-127; any failure when left out."),
-    ] = []
+    action: Literal["Fail", "Restart", "RestartUncounted"]
+    """Fail: the job has failed. Restart: as without the rule. RestartUncounted: the restart does
+    not count towards maxRestarts."""
+    roles: list[str] = []
+    """Roles whose pods it is about; all when left out."""
+    exit_codes: list[Annotated[str, Meta(pattern="^[0-9]+(-[0-9]+)?$")]] = []
+    """Exit codes, such as 42 or 1-127; any failure when left out."""
 
 
 class Recovery(Wire, frozen=True):
     """What to do when a pod fails."""
 
-    rules: Annotated[
-        list[FailureRule],
-        Meta(description="The first that fits what failed first is followed."),
-    ] = []
+    rules: list[FailureRule] = []
+    """The first that fits what failed first is followed."""
 
-    max_restarts: Annotated[
-        int, Meta(ge=0, description="Restarts after which the job has failed.")
-    ] = 3
-    spot_notice: Annotated[
-        str,
-        Meta(
-            pattern="^(|aws|gcp|azure|https?://.+)$",
-            description="Where launchers ask whether their machine goes away: aws, gcp or azure, "
-            "or a URL that answers with a text once it does.",
-        ),
-    ] = ""
-    spares: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Pods beyond its size that stand by: one takes the place of a lost one.",
-        ),
-    ] = 0
+    max_restarts: Annotated[int, Meta(ge=0)] = 3
+    """Restarts after which the job has failed."""
+    spot_notice: Annotated[str, Meta(pattern="^(|aws|gcp|azure|https?://.+)$")] = ""
+    """Where launchers ask whether their machine goes away: aws, gcp or azure, or a URL that answers
+    with a text once it does."""
+    spares: Annotated[int, Meta(ge=0)] = 0
+    """Pods beyond its size that stand by: one takes the place of a lost one."""
 
 
 class RunPolicy(Wire, frozen=True):
     """When the job ends and what is left of it."""
 
-    clean_pods: Annotated[
-        Literal["None", "Running", "All"],
-        Meta(description="Pods deleted at the end: none, those still running, or all."),
-    ] = "Running"
-    active_deadline: Annotated[
-        Duration | None, Meta(description="Longest time from its first start to its end.")
-    ] = None
-    time_to_live: Annotated[
-        Duration | None, Meta(description="Time after its end at which the job is deleted.")
-    ] = None
+    clean_pods: Literal["None", "Running", "All"] = "Running"
+    """Pods deleted at the end: none, those still running, or all."""
+    active_deadline: Duration | None = None
+    """Longest time from its first start to its end."""
+    time_to_live: Duration | None = None
+    """Time after its end at which the job is deleted."""
 
 
 class SuccessPolicy(Wire, frozen=True):
     """Whose success is the job's."""
 
-    roles: Annotated[
-        list[str], Meta(min_length=1, description="Roles whose pods decide; others may go on.")
-    ]
-    operator: Annotated[
-        Literal["All", "Any"],
-        Meta(description="All: every pod of them. Any: all pods of one, or of a block of one."),
-    ] = "All"
+    roles: Annotated[list[str], Meta(min_length=1)]
+    """Roles whose pods decide; others may go on."""
+    operator: Literal["All", "Any"] = "All"
+    """All: every pod of them. Any: all pods of one, or of a block of one."""
 
 
 class TrainingJobSpec(Wire, frozen=True):
     """What to run and how."""
 
-    framework: Annotated[
-        FrameworkName,
-        Meta(description="Whose launch convention the pods get."),
-    ]
-    roles: Annotated[list[Role], Meta(min_length=1, max_length=16, description="The job's roles.")]
-    queue: Annotated[str, Meta(description="Queue that the job waits in.")] = "default"
-    priority_class_name: Annotated[str, Meta(description="PriorityClass of its pods.")] = ""
-    topology: Annotated[
-        TopologyWish | None, Meta(description="How close together its pods must be.")
-    ] = None
-    alignment: Annotated[
-        AlignmentWish | None,
-        Meta(
-            description="How close together the devices of each pod must be; a role may say "
-            "otherwise, and its template in its annotations."
-        ),
-    ] = None
-    strategy: Annotated[
-        Strategy | None,
-        Meta(
-            description="Fill nodes one after the other, use many, or leave the least that no "
-            "pod can use; the queue's when left out."
-        ),
-    ] = None
-    node_policy: Annotated[
-        str,
-        Meta(description="NodePolicy by which nodes are filled; the queue's when left out."),
-    ] = ""
-    spot: Annotated[
-        SpotUse,
-        Meta(
-            description="Use of spot nodes, which their cloud may take back. Allowed: as of any "
-            "other. AboveMin: the min of each role keeps off them, its pods beyond stand on them "
-            "alone, and NodePools get them once the job runs. Never: all pods keep off."
-        ),
-    ] = "Allowed"
-    parallelism: Annotated[
-        Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
-    ] = Parallelism()
+    framework: FrameworkName
+    """Whose launch convention the pods get."""
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=16)]
+    """The job's roles."""
+    queue: str = "default"
+    """Queue that the job waits in."""
+    priority_class_name: str = ""
+    """PriorityClass of its pods."""
+    topology: TopologyWish | None = None
+    """How close together its pods must be."""
+    alignment: AlignmentWish | None = None
+    """How close together the devices of each pod must be; a role may say otherwise, and its
+    template in its annotations."""
+    strategy: Strategy | None = None
+    """Fill nodes one after the other, use many, or leave the least that no pod can use; the queue's
+    when left out."""
+    node_policy: str = ""
+    """NodePolicy by which nodes are filled; the queue's when left out."""
+    spot: SpotUse = "Allowed"
+    """Use of spot nodes, which their cloud may take back. Allowed: as of any other. AboveMin: the
+    min of each role keeps off them, its pods beyond stand on them alone, and NodePools get them
+    once the job runs. Never: all pods keep off."""
+    parallelism: Parallelism = Parallelism()
+    """How its ranks are split; they are laid out by that."""
     checkpoint: Checkpoint | None = None
-    tensorboard: Annotated[
-        str,
-        Meta(
-            pattern="^(|pvc://[^/]+(/.*)?|(s3|gs|az|https?)://.+)$",
-            description="Where it writes its events: pvc://CLAIM/DIRECTORY, or a store's address "
-            "such as s3://BUCKET/DIRECTORY. The Tensorboard JOB-tensorboard shows them from its "
-            "first start until the job is deleted.",
-        ),
-    ] = ""
-    code: Annotated[
-        Code | None,
-        Meta(description="The directory that it was submitted from, which its pods run in."),
-    ] = None
-    launcher: Annotated[
-        Literal["Auto", "None"],
-        Meta(
-            description="What starts its processes: Auto puts lockstep-run in front of the command "
-            "of each main container where the framework has use for it; None leaves it out."
-        ),
-    ] = "Auto"
+    tensorboard: Annotated[str, Meta(pattern="^(|pvc://[^/]+(/.*)?|(s3|gs|az|https?)://.+)$")] = ""
+    """Where it writes its events: pvc://CLAIM/DIRECTORY, or a store's address such as
+    s3://BUCKET/DIRECTORY. The Tensorboard JOB-tensorboard shows them from its first start until the
+    job is deleted."""
+    code: Code | None = None
+    """The directory that it was submitted from, which its pods run in."""
+    launcher: Literal["Auto", "None"] = "Auto"
+    """What starts its processes: Auto puts lockstep-run in front of the command of each main
+    container where the framework has use for it; None leaves it out."""
     recovery: Recovery = Recovery()
     run_policy: RunPolicy = RunPolicy()
-    success_policy: Annotated[
-        SuccessPolicy | None,
-        Meta(description="Whose success is the job's; by default what its framework says."),
-    ] = None
-    ssh: Annotated[
-        bool,
-        Meta(
-            description="Give the pods keys to log in to each other, at /root/.ssh, where the "
-            "framework does not already."
-        ),
-    ] = False
-    after: Annotated[
-        list[str],
-        Meta(
-            max_length=100,
-            description="Jobs of its namespace that must have succeeded before its pods are "
-            "created; the name of an array stands for all its jobs. When one fails, it fails too.",
-        ),
-    ] = []
-    max_wait: Annotated[
-        Duration | None, Meta(description="Longest time that the job waits for its place.")
-    ] = None
-    suspend: Annotated[bool, Meta(description="Give the job's place back and keep it.")] = False
-    simulated: Annotated[
-        bool,
-        Meta(
-            description="Run on simulated nodes, where pods take their time and no command is "
-            "executed."
-        ),
-    ] = False
+    success_policy: SuccessPolicy | None = None
+    """Whose success is the job's; by default what its framework says."""
+    ssh: bool = False
+    """Give the pods keys to log in to each other, at /root/.ssh, where the framework does not
+    already."""
+    after: Annotated[list[str], Meta(max_length=100)] = []
+    """Jobs of its namespace that must have succeeded before its pods are created; the name of an
+    array stands for all its jobs. When one fails, it fails too."""
+    max_wait: Duration | None = None
+    """Longest time that the job waits for its place."""
+    suspend: bool = False
+    """Give the job's place back and keep it."""
+    simulated: bool = False
+    """Run on simulated nodes, where pods take their time and no command is executed."""
 
 
 class ReplicaStatus(Wire, frozen=True):
     """Pods of one role by state."""
 
-    created: Annotated[
-        int,
-        Meta(description="Pods of this attempt that have existed; one of them missing is lost."),
-    ] = 0
+    created: int = 0
+    """Pods of this attempt that have existed; one of them missing is lost."""
     active: int = 0
     ready: int = 0
     succeeded: int = 0
@@ -317,8 +219,10 @@ class ReplicaStatus(Wire, frozen=True):
 class LastError(Wire, frozen=True):
     """What its ranks failed of last, to tell when they fail of it again."""
 
-    error: Annotated[str, Meta(description="How a rank ended, without what differs by rank.")]
-    step: Annotated[int, Meta(description="Steps that were finished by then; -1: not known.")] = -1
+    error: str
+    """How a rank ended, without what differs by rank."""
+    step: int = -1
+    """Steps that were finished by then; -1: not known."""
 
 
 Phase = Literal[
@@ -329,42 +233,38 @@ Phase = Literal[
 class Seats(Wire, frozen=True):
     """Which pods hold the ranks, where these are not just those of the job's size."""
 
-    replicas: Annotated[int, Meta(description="The size that this is for; of another it is void.")]
-    pods: Annotated[list[str], Meta(description="Pods in the order of their ranks.")]
+    replicas: int
+    """The size that this is for; of another it is void."""
+    pods: list[str]
+    """Pods in the order of their ranks."""
 
 
 class TrainingJobStatus(Wire, frozen=True):
     """How far the job is."""
 
     phase: Phase = "Pending"
-    message: Annotated[str, Meta(description="What the job waits for or why it ended.")] = ""
+    message: str = ""
+    """What the job waits for or why it ended."""
     restarts: int = 0
-    attempt: Annotated[int, Meta(description="Number of the present set of pods, from 0.")] = 0
-    failures_in_a_row: Annotated[
-        int, Meta(description="Failures since the job last ran for a while; they set the back-off.")
-    ] = 0
-    retry_at: Annotated[
-        str | None, Meta(description="When the pods of the next attempt are created.")
-    ] = None
-    replacing: Annotated[
-        dict[str, str],
-        Meta(description="Failures counted already: pods being replaced, with their uids."),
-    ] = {}
+    attempt: int = 0
+    """Number of the present set of pods, from 0."""
+    failures_in_a_row: int = 0
+    """Failures since the job last ran for a while; they set the back-off."""
+    retry_at: str | None = None
+    """When the pods of the next attempt are created."""
+    replacing: dict[str, str] = {}
+    """Failures counted already: pods being replaced, with their uids."""
     replica_statuses: dict[str, ReplicaStatus] = {}
-    generation: Annotated[
-        int,
-        Meta(description="Number of the present world of ranks, from 1; 0 without a launcher."),
-    ] = 0
-    replicated: Annotated[
-        bool, Meta(description="Whether all ranks hold the same state, so that each can give it.")
-    ] = False
+    generation: int = 0
+    """Number of the present world of ranks, from 1; 0 without a launcher."""
+    replicated: bool = False
+    """Whether all ranks hold the same state, so that each can give it."""
     last_error: LastError | None = None
     goodput: Goodput = Goodput()
     history: History = History()
     seats: Seats | None = None
-    diagnosis: Annotated[
-        Diagnosis | None, Meta(description="What was the matter when it last failed.")
-    ] = None
+    diagnosis: Diagnosis | None = None
+    """What was the matter when it last failed."""
     queued_at: QueuedAt = None
     last_checkpoint: LastCheckpoint = None
     start_time: str | None = None

@@ -19,27 +19,19 @@ Group = Literal["job", "pod", "user", "queue", "namespace", "purpose", "month"]
 class UsageQuerySpec(Wire, frozen=True):
     """The period, and what usage is summed up by."""
 
-    by: Annotated[
-        list[Group], Meta(min_length=1, max_length=7, description="What usage is summed up by.")
-    ]
-    start: Annotated[Time | None, Meta(description="From when on; from the first record on.")] = (
-        None
-    )
-    end: Annotated[Time | None, Meta(description="Until when; until now when left out.")] = None
-    prices: Annotated[
-        list[PriceListSpec],
-        Meta(max_length=20, description="Prices to count with, in place of the PriceLists."),
-    ] = []
-    shape: Annotated[
-        Literal["Lines", "Allocation", "Records", "Jobs"],
-        Meta(
-            description="Lines, the JSON that OpenCost answers at /allocation, what is on record "
-            "(in the namespace lockstep-system alone), or the namespace's jobs, also deleted ones."
-        ),
-    ] = "Lines"
-    job: Annotated[
-        str, Meta(max_length=253, description="With Jobs: those of this name; all when empty.")
-    ] = ""
+    by: Annotated[list[Group], Meta(min_length=1, max_length=7)]
+    """What usage is summed up by."""
+    start: Time | None = None
+    """From when on; from the first record on."""
+    end: Time | None = None
+    """Until when; until now when left out."""
+    prices: Annotated[list[PriceListSpec], Meta(max_length=20)] = []
+    """Prices to count with, in place of the PriceLists."""
+    shape: Literal["Lines", "Allocation", "Records", "Jobs"] = "Lines"
+    """Lines, the JSON that OpenCost answers at /allocation, what is on record (in the namespace
+    lockstep-system alone), or the namespace's jobs, also deleted ones."""
+    job: Annotated[str, Meta(max_length=253)] = ""
+    """With Jobs: those of this name; all when empty."""
 
 
 class UsageLine(Wire, frozen=True):
@@ -56,21 +48,23 @@ class UsageQueryStatus(Wire, frozen=True):
     """The recorder's answer."""
 
     state: Literal["", "Answered", "Refused"] = ""
-    message: Annotated[str, Meta(description="Why the recorder refused.")] = ""
+    message: str = ""
+    """Why the recorder refused."""
     currency: str = ""
-    columns: Annotated[list[str], Meta(description="What the values of a key are.")] = []
+    columns: list[str] = []
+    """What the values of a key are."""
     lines: list[UsageLine] = []
-    free: Annotated[
-        UsageLine | None,
-        Meta(description="GPU time that no pod held; told in the namespace lockstep-system alone."),
-    ] = None
+    free: UsageLine | None = None
+    """GPU time that no pod held; told in the namespace lockstep-system alone."""
     stray_gpu_hours: float = 0.0
-    prices: Annotated[list[Price], Meta(description="Prices that hold for what was used.")] = []
-    warnings: Annotated[list[str], Meta(description="Budgets that are nearly spent.")] = []
-    allocation: Annotated[str, Meta(description="The answer in OpenCost's shape, as JSON.")] = ""
-    records: Annotated[
-        str, Meta(description="Nodes and claims, or jobs, newest first: JSON, zlib, base64.")
-    ] = ""
+    prices: list[Price] = []
+    """Prices that hold for what was used."""
+    warnings: list[str] = []
+    """Budgets that are nearly spent."""
+    allocation: str = ""
+    """The answer in OpenCost's shape, as JSON."""
+    records: str = ""
+    """Nodes and claims, or jobs, newest first: JSON, zlib, base64."""
 
 
 class UsageQuery(Wire, frozen=True):
