@@ -38,21 +38,3 @@ class Signature:
         if self.cascade:
             return 2
         return 1 if self.weak else 0
-
-
-def rank(  # noqa: PLR0917 - a row of the table
-    pattern: str,
-    class_: Class,
-    action: Act,
-    confidence: float,
-    cause: str,
-    sample: str,
-    source: str,
-    *,
-    cascade: bool = False,
-    weak: bool = False,
-) -> Signature:
-    """Return the signature of a line that a process of a job writes."""
-    return Signature(
-        pattern, class_, action, confidence, cause, sample, source, cascade=cascade, weak=weak
-    )

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from lockstep.api.diagnosis import Act, Class
 from lockstep.health.core.signature import Signature
+from lockstep.health.core.signatures import verdicts as v
 from lockstep.health.core.signatures.xids import SXID_SOURCE
 
 _LINUX: Final = "https://docs.kernel.org/"
@@ -27,28 +28,12 @@ OF_MEMORY: Final = frozenset(
 """Causes of which a node's kernel tells when it kills: the lines do not name the job."""
 
 
-def _k(  # noqa: PLR0917 - a row of the table
-    pattern: str,
-    class_: Class,
-    action: Act,
-    sure: float,
-    cause: str,
-    sample: str,
-    source: str = _LINUX,
-    *,
-    cascade: bool = False,
-    weak: bool = False,
-) -> Signature:
-    return Signature(
-        pattern, class_, action, sure, cause, sample, source, "kernel", cascade=cascade, weak=weak
-    )
-
+_k = partial(Signature, where="kernel")
 
 KERNEL: Final[tuple[Signature, ...]] = (
     _k(
         r"fallen off the bus and is not responding",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.98,
         "the GPU has fallen off the bus",
         "NVRM: The NVIDIA GPU 0000:17:00.0 NVRM: has fallen off the bus and is not responding to "
@@ -57,8 +42,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"NVRM: API mismatch|Driver/library version mismatch",
-        "software",
-        "isolate_node",
+        *v.SOFTWARE_ISOLATE,
         0.9,
         "driver and library are of different versions",
         "NVRM: API mismatch: the client has the version 535.104.05, but this kernel module has "
@@ -67,8 +51,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"SXid.*?: (?:\d+, (?:Fatal|.* Fatal)|(?:12028|20034|19084|22011), Data)|detected NVSwitch fatal error",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.95,
         "a fatal NVSwitch error",
         "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 46 LTSSM Fault Up",
@@ -76,8 +59,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"SXid.*?: \d+|detected NVSwitch non-fatal error",
-        "hardware",
-        "observe",
+        *v.HARDWARE_OBSERVE,
         0.8,
         "a non-fatal NVSwitch error",
         "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress",
@@ -85,8 +67,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"number of NVSwitches don't match",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.9,
         "an NVSwitch is missing",
         "fabricmanager: number of NVSwitches don't match",
@@ -94,8 +75,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"AER: .*(?:Uncorrected|Uncorrectable).*Fatal|AER: .*\(Fatal\)|severity=Uncorrect\w+ \(Fatal",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.9,
         "a fatal PCIe error",
         "pcieport 0000:16:00.0: AER: Uncorrected (Fatal) error received: 0000:17:00.0",
@@ -103,8 +83,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"available PCIe bandwidth, limited by .* PCIe x\d+ link",
-        "hardware",
-        "observe",
+        *v.HARDWARE_OBSERVE,
         0.7,
         "a PCIe link is slower or narrower than the device can",
         "mlx5_core 0000:1a:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 "
@@ -113,8 +92,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"AER: .*Correct(?:ed|able)|PCIe Bus Error: severity=Corrected",
-        "hardware",
-        "observe",
+        *v.HARDWARE_OBSERVE,
         0.6,
         "corrected PCIe errors",
         "pcieport 0000:16:00.0: AER: Corrected error received: 0000:17:00.0",
@@ -122,8 +100,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"\[Hardware Error\].*(?:severity: fatal|Uncorrected|Machine Check: \d+ Bank|Fatal)|mce: .*Machine check events? logged.*fatal",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.9,
         "a fatal error of CPU or memory",
         "{1}[Hardware Error]: event severity: fatal",
@@ -131,8 +108,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"EDAC .*(?:\bUE\b)",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.9,
         "an uncorrectable memory error",
         "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
@@ -140,8 +116,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"EDAC .*(?:\bCE\b)",
-        "hardware",
-        "observe",
+        *v.HARDWARE_OBSERVE,
         0.7,
         "corrected memory errors",
         "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
@@ -149,8 +124,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"mlx5_core .*(?:[Ll]ink down|Cable unplugged|[Mm]odule .*unplugged)",
-        "network",
-        "isolate_node",
+        *v.NETWORK_ISOLATE,
         0.75,
         "the link of a network card is down",
         "mlx5_core 0000:1a:00.0 ens1f0: Link down",
@@ -158,8 +132,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"insufficient power on the PCIe slot|Detected insufficient power",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.85,
         "a network card gets too little power",
         "mlx5_core 0000:1a:00.0: mlx5_pcie_event: Detected insufficient power on the PCIe slot (27W)",
@@ -167,8 +140,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"Port module event.*High Temperature",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.85,
         "an optical module is too hot",
         "mlx5_core 0000:1a:00.0: Port module event[error]: module 0, High Temperature",
@@ -176,8 +148,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"mlx5.*(?:health poll failed|unrecoverable|cmd.*timeout|device's health compromised)",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.85,
         "the firmware of a network card does not answer",
         "mlx5_core 0000:1a:00.0: poll_health:800: device's health compromised - reached miss count",
@@ -185,8 +156,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"NETDEV WATCHDOG: .*transmit queue .*timed out",
-        "network",
-        "isolate_node",
+        *v.NETWORK_ISOLATE,
         0.85,
         "a network card is stuck",
         "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out",
@@ -194,8 +164,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"oom-kill:constraint=CONSTRAINT_MEMCG|Memory cgroup out of memory",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.9,
         "a process used more memory than its container may",
         "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:33554432kB",
@@ -203,8 +172,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"oom-kill:constraint=CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)|Out of memory: Kill(?:ed)? process",
-        "platform",
-        "isolate_node",
+        *v.PLATFORM_ISOLATE,
         0.7,
         "the node ran out of memory",
         "Out of memory: Killed process 4711 (python3) total-vm:33554432kB, anon-rss:1kB",
@@ -212,8 +180,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"nfs: server .* not responding|nfs: server .* timed out",
-        "storage",
-        "pause_job",
+        *v.STORAGE_PAUSE,
         0.85,
         "an NFS server does not respond",
         "nfs: server 10.0.0.2 not responding, still trying",
@@ -232,8 +199,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     _k(
         r"[Rr]emounting filesystem read-only|nvme .*timeout|Buffer I/O error|blk_update_request: I/O error"
         r"|critical medium error|I/O error, dev ",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.85,
         "a local disk fails",
         "EXT4-fs (nvme0n1p1): Remounting filesystem read-only",
@@ -241,8 +207,7 @@ KERNEL: Final[tuple[Signature, ...]] = (
     ),
     _k(
         r"segfault at .* in lib(?:nccl|cuda)",
-        "software",
-        "restart_in_place",
+        *v.SOFTWARE_RESTART,
         0.6,
         "a library crashed",
         "python3[4711]: segfault at 0 ip 00007f sp 00007f error 4 in libnccl.so.2[7f+1]",

@@ -8,23 +8,22 @@ from __future__ import annotations
 from typing import Final
 
 from lockstep.health.core.signature import Signature
-from lockstep.health.core.signature import rank as _r
+from lockstep.health.core.signatures import verdicts as v
 
 _NCCL: Final = "https://github.com/NVIDIA/nccl/issues"
 _TORCH: Final = "https://github.com/pytorch/pytorch/issues"
 
 NCCL: Final[tuple[Signature, ...]] = (
-    _r(
+    Signature(
         "NET/Plugin|NCCL INFO .*[Pp]lugin",
-        "unknown",
-        "observe",
+        *v.UNKNOWN_OBSERVE,
         0.1,
         "NCCL found no plugin for the network, and uses its own code",
         "NCCL INFO NET/Plugin: Plugin load returned 2 : libnccl-net.so: cannot open shared object file: No such file or directory",
         _NCCL,
         cascade=True,
     ),
-    _r(
+    Signature(
         r"NET/IB ?: Got completion .*(?:error|status=) ?5\b",
         "network",
         "observe",
@@ -34,7 +33,7 @@ NCCL: Final[tuple[Signature, ...]] = (
         _NCCL,
         cascade=True,
     ),
-    _r(
+    Signature(
         "ibv_modify_qp failed.*(?:unreachable|timed out|Invalid argument)",
         "network",
         "stop_and_tell_user",
@@ -43,61 +42,55 @@ NCCL: Final[tuple[Signature, ...]] = (
         "misc/ibvwrap.cc:199 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable",
         _NCCL,
     ),
-    _r(
+    Signature(
         "no socket interface found|No usable listening interface",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.8,
         "NCCL finds no network interface of the wanted name",
         "bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
         _NCCL,
     ),
-    _r(
+    Signature(
         r"failed to extend /dev/shm/nccl-|posix_fallocate failed : No space|insufficient shared memory \(shm\)",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.92,
         "/dev/shm is too small",
         "Error: failed to extend /dev/shm/nccl-x2Sh5V to 9637892 bytes",
         _NCCL,
     ),
-    _r(
+    Signature(
         "Call to shm_open failed : Permission denied",
-        "platform",
-        "isolate_node",
+        *v.PLATFORM_ISOLATE,
         0.8,
         "/dev/shm may not be written",
         "NCCL WARN Call to shm_open failed : Permission denied",
         _NCCL,
     ),
-    _r(
+    Signature(
         "Duplicate GPU detected|Multiple Ranks are using the same GPU|ncclInvalidUsage",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "two ranks use one GPU",
         "NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1a000",
         _NCCL,
     ),
-    _r(
+    Signature(
         "Mismatched NCCL version detected",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "ranks have different versions of NCCL",
         "NCCL WARN Mismatched NCCL version detected : rank 0 version 22005 rank 1 version 22107",
         _NCCL,
     ),
-    _r(
+    Signature(
         r"rank \d+ of \d+ ranks has already checked in",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.7,
         "two processes call themselves the same rank",
         "NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in",
         _NCCL,
     ),
-    _r(
+    Signature(
         r"Bootstrap Root : mismatch in",
         "user",
         "restart_in_place",
@@ -106,114 +99,103 @@ NCCL: Final[tuple[Signature, ...]] = (
         "NCCL WARN Bootstrap Root : mismatch in rank count from procs 2 : 4",
         _NCCL,
     ),
-    _r(
+    Signature(
         "Detected mismatch between collectives on ranks|Message truncated : received",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "ranks call different collectives",
         "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: ALLREDUCE",
         _TORCH,
     ),
-    _r(
+    Signature(
         "Cuda failure .*out of memory",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.85,
         "the GPU's memory is too small for the program",
         "transport.cc:143 NCCL WARN Cuda failure 2 'out of memory'",
         _NCCL,
     ),
-    _r(
+    Signature(
         "NCCL WARN Cuda failure",
-        "unknown",
-        "observe",
+        *v.UNKNOWN_OBSERVE,
         0.3,
         "a CUDA call of NCCL failed",
         "transport.cc:143 NCCL WARN Cuda failure 'unknown error'",
         _NCCL,
         cascade=True,
     ),
-    _r(
+    Signature(
         r"ncclInternalError|ncclUnhandledCudaError|unhandled system error|ncclSystemError|ncclRemoteError|unhandled cuda error|DistBackendError|NCCL error in|NCCL [Ee]rror:? \d|Proxy Service .*Failed|proxy\.cc:\d+ NCCL WARN",
-        "unknown",
-        "restart_in_place",
+        *v.UNKNOWN_RESTART,
         0.35,
         "NCCL failed without a cause of its own",
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed",
         _TORCH,
         cascade=True,
     ),
-    _r(
+    Signature(
         "[Cc]onnect to .*(?:returned|failed ?:) ?Connection (?:refused|timed out)",
-        "network",
-        "restart_in_place",
+        *v.NETWORK_RESTART,
         0.5,
         "another rank cannot be reached",
         "NCCL WARN Net : Connect to 10.0.0.2<36785> failed : Connection refused",
         _NCCL,
         weak=True,
     ),
-    _r(
+    Signature(
         "Watchdog caught collective operation timeout",
-        "unknown",
-        "observe",
+        *v.UNKNOWN_OBSERVE,
         0.4,
         "a collective did not end in time: some rank hangs or is late",
         "[rank1]:[E1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600089 milliseconds before timing out.",
         _TORCH,
         weak=True,
     ),
-    _r(
+    Signature(
         r"watchdog got stuck for \d+ seconds|Heartbeat monitor timed out",
-        "software",
-        "restart_in_place",
+        *v.SOFTWARE_RESTART,
         0.5,
         "a call into CUDA or NCCL, or the interpreter lock, blocks a rank",
         "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress",
         _TORCH,
         weak=True,
     ),
-    _r(
+    Signature(
         r"store->get\('0'\) got error|Timeout waiting for key|wait timeout after \d+ms, keys",
-        "unknown",
-        "restart_in_place",
+        *v.UNKNOWN_RESTART,
         0.4,
         "rank 0 is late or dead",
         "[1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Timeout",
         _TORCH,
         weak=True,
     ),
-    _r(
+    Signature(
         r"client socket has timed out|The client socket has failed to connect|gloo::\w+Exception|store based barrier|initializing process group",
-        "network",
-        "restart_in_place",
+        *v.NETWORK_RESTART,
         0.6,
         "the meeting point of the ranks cannot be reached",
         "[E] The client socket has timed out after 60s while trying to connect to (worker-0, 29500).",
         _TORCH,
         weak=True,
     ),
-    _r(
+    Signature(
         "EADDRINUSE|errno: 98|Address already in use",
-        "software",
-        "restart_in_place",
+        *v.SOFTWARE_RESTART,
         0.85,
         "a port is taken",
         "The server socket has failed to listen on any local network address. port: 29500, useIpv6: 0, code: -98, name: EADDRINUSE, message: address already in use",
         _TORCH,
     ),
-    _r(
+    Signature(
         "RendezvousClosedError|RendezvousTimeoutError",
-        "platform",
-        "restart_in_place",
+        *v.PLATFORM_RESTART,
         0.5,
         "the gang did not come together",
         "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
         _TORCH,
         weak=True,
     ),
-    _r(
+    Signature(
         r"Gloo connectFullMesh failed.*127\.",
         "network",
         "stop_and_tell_user",
@@ -222,10 +204,9 @@ NCCL: Final[tuple[Signature, ...]] = (
         "Gloo connectFullMesh failed with [../pair.cc:144] no error, remote=[127.0.1.1]:5000",
         _TORCH,
     ),
-    _r(
+    Signature(
         "Gloo connectFullMesh failed",
-        "network",
-        "restart_in_place",
+        *v.NETWORK_RESTART,
         0.5,
         "a rank cannot be reached",
         "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",

@@ -9,6 +9,7 @@ from typing import Final
 
 from lockstep.api.diagnosis import Act, Class
 from lockstep.health.core.signature import Signature
+from lockstep.health.core.signatures import verdicts as v
 
 _LINUX: Final = "https://man7.org/linux/man-pages/man3/errno.3.html"
 SURE: Final = 0.4
@@ -18,46 +19,40 @@ _FAILS: Final = r".*(?:[Ee]rror|ERROR|FAIL|[Ff]ail|[Tt]imed? ?out|[Aa]bort|[Hh]u
 _PARTS: Final[tuple[tuple[str, Class, Act, str, str], ...]] = (
     (
         "a disk",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         r"(?:\bnvme\d|\bsd[a-z]\b|\bscsi\b|\bata\d|\bmd\d+\b|EXT4-fs|XFS|BTRFS|\bblk_|SMART)"
         + _FAILS,
         "kernel: scsi host0: error handler thread failed",
     ),
     (
         "a network card or its fabric",
-        "network",
-        "isolate_node",
+        *v.NETWORK_ISOLATE,
         r"(?:\bmlx\d|\bixgbe\b|\bi40e\b|\bbnxt|\bena\b|\beth\d|\bib\d\b|\bQP\b|RDMA|\brdma|ibv_|\bUCX\b|InfiniBand|RoCE)"
         + _FAILS,
         "rdma_io.cc: QP 7 is in a state of error",
     ),
     (
         "the GPU's driver",
-        "software",
-        "isolate_node",
+        *v.SOFTWARE_ISOLATE,
         r"(?:NVML|NVRM|nvidia|amdgpu|\bkfd\b|rocm|[Gg][Pp][Uu] driver|dcmi|npu-smi)" + _FAILS,
         "nvidia-persistenced failed to initialize",
     ),
     (
         "shared storage",
-        "storage",
-        "pause_job",
+        *v.STORAGE_PAUSE,
         r"(?i)(?:\bnfs|lustre|ceph|gpfs|juicefs|\bfuse|gluster|weka|beegfs|\bs3\b|minio|\bpvc?\b|volume|\bmount)"
         + _FAILS,
         "juicefs: write of slice 7 failed",
     ),
     (
         "the cluster's management of the job",
-        "platform",
-        "restart_in_place",
+        *v.PLATFORM_RESTART,
         r"(?i)(?:slurm|\bsrun\b|kubelet|\bcri\b|containerd|\boci\b|sandbox|scheduler)" + _FAILS,
         "containerd: failed to reserve the name of a container",
     ),
     (
         "the connection between ranks",
-        "network",
-        "restart_in_place",
+        *v.NETWORK_RESTART,
         r"(?i)(?:socket|\bstore\b|rendezvous|\bpeer\b|\bmaster\b|heartbeat|\bgrpc|collective|\bhccl)"
         + _FAILS,
         "rendezvous: heartbeat to the master failed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from lockstep.health.core.signature import Signature
-from lockstep.health.core.signature import rank as _r
+from lockstep.health.core.signatures import verdicts as v
 
 _CUDA: Final = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html"
 _KUBERNETES: Final = "https://kubernetes.io/docs/concepts/workloads/pods/disruptions/"
@@ -18,291 +18,259 @@ _LAUNCHER: Final = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/tr
 _TORCH: Final = "https://github.com/pytorch/pytorch/issues"
 
 PROGRAM: Final[tuple[Signature, ...]] = (
-    _r(
+    Signature(
         "uncorrectable ECC error encountered",
-        "hardware",
-        "reset_gpu",
+        *v.HARDWARE_RESET,
         0.95,
         "an uncorrectable memory error of the GPU",
         "RuntimeError: CUDA error: uncorrectable ECC error encountered",
         _CUDA,
     ),
-    _r(
+    Signature(
         "uncorrectable NVLink error|cudaErrorContained|memory over nvlink or a hardware error",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.93,
         "an uncorrectable NVLink error",
         "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution",
         _CUDA,
     ),
-    _r(
+    Signature(
         "GPU is lost",
-        "hardware",
-        "isolate_node",
+        *v.HARDWARE_ISOLATE,
         0.95,
         "the GPU cannot be reached any more",
         "Unable to determine the device handle for GPU 0000:0A:00.0: GPU is lost. Reboot the system to recover this GPU",
         _CUDA,
     ),
-    _r(
+    Signature(
         "(?:CUBLAS|CUDNN)_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.65,
         "cuBLAS could not start, mostly for want of memory",
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)",
         _TORCH,
     ),
-    _r(
+    Signature(
         "device-side assert triggered|CUDA_ERROR_ASSERT|Assertion .*(?:srcIndex|t >= 0|index out of bounds|input_val)",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.93,
         "an index or a label is out of range",
         "RuntimeError: CUDA error: device-side assert triggered",
         _TORCH,
     ),
-    _r(
+    Signature(
         "illegal (?:memory access|instruction|address) was encountered|Memory access fault by GPU",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.75,
         "a kernel accessed memory that is not its own",
         "RuntimeError: CUDA error: an illegal memory access was encountered",
         _TORCH,
     ),
-    _r(
+    Signature(
         "unspecified launch failure|launch timed out and was terminated|CUDNN_STATUS_MAPPING_ERROR|CUDNN_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)",
-        "software",
-        "restart_in_place",
+        *v.SOFTWARE_RESTART,
         0.45,
         "a kernel died on the GPU",
         "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
         _TORCH,
     ),
-    _r(
+    Signature(
         "no kernel image is available|hipErrorNoBinaryForGpu|not compatible with the current PyTorch",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.93,
         "the program was not built for this model of GPU",
         "RuntimeError: CUDA error: no kernel image is available for execution on the device",
         _TORCH,
     ),
-    _r(
+    Signature(
         "CUDA driver version is (?:older|insufficient)|Error 80[34]:|driver on your system is too old",
-        "software",
-        "isolate_node",
+        *v.SOFTWARE_ISOLATE,
         0.8,
         "the node's driver is too old for the program",
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
         _TORCH,
     ),
-    _r(
+    Signature(
         "Error 802: system not yet initialized",
-        "software",
-        "isolate_node",
+        *v.SOFTWARE_ISOLATE,
         0.9,
         "the fabric manager does not run",
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
         _CUDA,
     ),
-    _r(
+    Signature(
         "Failed to initialize NVML: Unknown Error",
-        "software",
-        "restart_in_place",
+        *v.SOFTWARE_RESTART,
         0.85,
         "the container lost its access to the GPUs",
         "Failed to initialize NVML: Unknown Error",
         _CUDA,
     ),
-    _r(
+    Signature(
         "nvidia-container-cli: .*(?:error|failed)",
-        "software",
-        "isolate_node",
+        *v.SOFTWARE_ISOLATE,
         0.85,
         "the container runtime cannot reach the GPUs",
         "nvidia-container-cli: initialization error: nvml error: driver not loaded",
         _CUDA,
     ),
-    _r(
+    Signature(
         "Cannot re-initialize CUDA in forked subprocess",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.97,
         "a forked process uses CUDA",
         "RuntimeError: Cannot re-initialize CUDA in forked subprocess.",
         _TORCH,
     ),
-    _r(
+    Signature(
         r"undefined symbol: |GLIBC\w*_.* not found",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.9,
         "libraries in the image do not fit together",
         "ImportError: flash_attn.so: undefined symbol: _ZN2at4_ops5zeros4callE",
         _TORCH,
     ),
-    _r(
+    Signature(
         "OOMKilled",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.9,
         "the container used more memory than it may",
         "Last State: Terminated, Reason: OOMKilled",
         _KUBERNETES,
     ),
-    _r(
+    Signature(
         r"exitcode\s*: -7\b|[Bb]us error|Signal 7 \(SIGBUS\)",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.75,
         "shared memory ran out",
         "worker-0: Bus error (core dumped)",
         _TORCH,
     ),
-    _r(
+    Signature(
         r"exitcode\s*: -(?:15|6)\b|Signal (?:15|6) \(SIG(?:TERM|ABRT)\)",
-        "unknown",
-        "observe",
+        *v.UNKNOWN_OBSERVE,
         0.3,
         "a rank was ended after another one",
         "exitcode  : -6 (pid: 4711)",
         _TORCH,
         cascade=True,
     ),
-    _r(
+    Signature(
         "^before the start: /dev/shm",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "shared memory is too small",
         "before the start: /dev/shm has 64 MiB free, and 8 ranks want 256 MiB",
         _LAUNCHER,
     ),
-    _r(
+    Signature(
         "^before the start: .*locked in memory",
-        "software",
-        "isolate_node",
+        *v.SOFTWARE_ISOLATE,
         0.8,
         "the limit of locked memory is too low for RDMA",
         "before the start: 64 KiB may be locked in memory, and RDMA wants all that it pins",
         _LAUNCHER,
     ),
-    _r(
+    Signature(
         "^before the start: PET_NPROC_PER_NODE",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "the pod is told another number of ranks than the job has",
         "before the start: PET_NPROC_PER_NODE is 8, and the job has 4 ranks in this pod",
         _LAUNCHER,
     ),
-    _r(
+    Signature(
         "received 0 items of ancdata|Too many open files|Errno 24\\b|inotify watch limit|can't start new thread|pthread_create|Resource temporarily unavailable|fork: retry|max_user_(?:instances|watches)",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.88,
         "the limit of open files is too low",
         "RuntimeError: received 0 items of ancdata",
         _TORCH,
     ),
-    _r(
+    Signature(
         "DataLoader worker .*(?:exited unexpectedly|is killed)|DataLoader timed out",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.5,
         "a data loader's process died",
         "RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly",
         _TORCH,
         weak=True,
     ),
-    _r(
+    Signature(
         "Expected to have finished reduction",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "parameters of the model are not used in the loss",
         "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
         _TORCH,
     ),
-    _r(
+    Signature(
         r"[Nn]o space left on device|Errno 28\b|ENOSPC|No such device or address.*shm|设备上没有空间|磁盘空间不足",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.8,
         "a disk is full",
         "OSError: [Errno 28] No space left on device",
         _LINUX,
     ),
-    _r(
+    Signature(
         "[Dd]isk quota exceeded|Errno 122\\b|EDQUOT|exceeded quota",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.93,
         "the quota of a file system is used up",
         "OSError: [Errno 122] Disk quota exceeded",
         _LINUX,
     ),
-    _r(
+    Signature(
         "PytorchStreamReader failed|MetadataIncompleteBuffer|invalid header or archive",
-        "software",
-        "restart_in_place",
+        *v.SOFTWARE_RESTART,
         0.85,
         "a checkpoint is not whole",
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         _TORCH,
     ),
-    _r(
+    Signature(
         r"size mismatch for |[Ss]ize mismatch between saved|(?:Missing|Unexpected) key\(s\) in state_dict",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "the checkpoint is not of this model",
         'RuntimeError: Error(s) in loading state_dict: Missing key(s) in state_dict: "fc.weight"',
         _TORCH,
     ),
-    _r(
+    Signature(
         "NodeLost|NodeShutdown|The node (?:was low on resource|had condition)|[Nn]ode failure on|NODE_FAIL",
-        "platform",
-        "restart_in_place",
+        *v.PLATFORM_RESTART,
         0.85,
         "the cluster took the pod away",
         "The node was low on resource: memory.",
         _KUBERNETES,
     ),
-    _r(
+    Signature(
         "Name or service not known|[Tt]emporary failure in name resolution|[Cc]ould not resolve (?:host|name)|no such host|Name does not resolve|nodename nor servname|getaddrinfo (?:failed|ENOTFOUND)",
-        "platform",
-        "restart_in_place",
+        *v.PLATFORM_RESTART,
         0.6,
         "a name cannot be resolved",
         "socket.gaierror: [Errno -3] Temporary failure in name resolution",
         _LINUX,
     ),
-    _r(
+    Signature(
         "invalid device ordinal|CUDA_ERROR_INVALID_DEVICE",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.9,
         "the program asks for a GPU that it does not have",
         "RuntimeError: CUDA error: invalid device ordinal",
         _TORCH,
     ),
-    _r(
+    Signature(
         "shapes cannot be multiplied|Expected all tensors to be on the same device|must match the size of tensor",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.95,
         "tensors in the program do not fit together",
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x4 and 5x2)",
         _TORCH,
     ),
-    _r(
+    Signature(
         "unrecognized arguments:|the following arguments are required|invalid choice: |error: argument -|[Nn]o such option|invalid (?:account|partition) |Invalid account or|Invalid qos|[Nn]ode configuration is not available|violates accounting|couldn't chdir|is forbidden|admission webhook .*denied",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.9,
         "the command's arguments are wrong",
         "train.py: error: unrecognized arguments: --lr_rate",
@@ -311,20 +279,18 @@ PROGRAM: Final[tuple[Signature, ...]] = (
 )
 
 GENERIC: Final[tuple[Signature, ...]] = (
-    _r(
+    Signature(
         r"(?:^|\s)(?:ModuleNotFoundError|ImportError|FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError|KeyError|NameError|AttributeError|TypeError|ValueError|IndexError|ZeroDivisionError|AssertionError|SyntaxError|IndentationError|NotImplementedError|UnboundLocalError|RecursionError|UnicodeDecodeError|json\.decoder\.JSONDecodeError)\b",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.85,
         "the program raised an error",
         "KeyError: 'labels'",
         _PYTHON,
         weak=True,
     ),
-    _r(
+    Signature(
         r"(?:^|\s)(?:[A-Za-z_][\w.]*(?:Error|Exception)): ",
-        "user",
-        "stop_and_tell_user",
+        *v.USER_STOP,
         0.55,
         "the program raised an error",
         "mylib.errors.TrainingError: bad batch",
