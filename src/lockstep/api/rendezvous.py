@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from lockstep.api.copies import Copies
 from lockstep.api.probes import Sheet
 from lockstep.api.rank_evidence import RankSeen
 from lockstep.api.wire import Wire
@@ -56,7 +57,13 @@ class World(Wire, frozen=True):
     ] = False
     restarts: int = 0
     replicated: Annotated[
-        bool, Meta(description="All ranks hold the same, but for what is spread over them.")
+        bool, Meta(description="All ranks hold the same parameters, but for what is spread.")
+    ] = False
+    alike: Annotated[
+        bool, Meta(description="Their own parts are alike, too, but for random numbers.")
+    ] = False
+    own: Annotated[
+        bool, Meta(description="Each rank goes on from its own copy, and from no other rank's.")
     ] = False
     peers: Annotated[
         list[str],
@@ -80,6 +87,7 @@ class Snapshot(Wire, frozen=True):
     rank: Annotated[int | None, Meta(description="Whose state it is, of all ranks.")] = None
     size: Annotated[int | None, Meta(description="How many ranks there were.")] = None
     sharded: Annotated[bool, Meta(description="Whether it holds parts of tensors.")] = False
+    own: Annotated[bool, Meta(description="Whether it lacks what all ranks hold alike.")] = False
 
 
 class Stored(Wire, frozen=True):
@@ -97,7 +105,8 @@ class First(Wire, frozen=True):
 
     local: int
     step: int
-    sum: int
+    sum: Annotated[int, Meta(description="Of what data parallelism keeps alike in all ranks.")]
+    own: Annotated[int, Meta(description="Of everything else but random numbers.")] = 0
 
 
 class Ended(Wire, frozen=True):
@@ -179,5 +188,8 @@ class Report(Wire, frozen=True):
     sharded: Annotated[bool, Meta(description="Whether its ranks hold parts of tensors.")] = False
     kept: Annotated[
         int | None, Meta(description="Newest step that it keeps for the ranks of another pod.")
+    ] = None
+    copies: Annotated[
+        Copies | None, Meta(description="The copies of its ranks' states in its memory.")
     ] = None
     address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""

@@ -9,6 +9,7 @@ from msgspec import Meta
 from lockstep.api.alignment import AlignmentWish
 from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
 from lockstep.api.code import Code
+from lockstep.api.copies import Copies
 from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
@@ -258,7 +259,9 @@ class TrainingJobStatus(Wire, frozen=True):
     generation: int = 0
     """Number of the present world of ranks, from 1; 0 without a launcher."""
     replicated: bool = False
-    """Whether all ranks hold the same state, so that each can give it."""
+    """Whether all ranks hold the same parameters, so that each can give them."""
+    copies: Copies | None = None
+    """What keeps the ranks' states in memory."""
     last_error: LastError | None = None
     goodput: Goodput = Goodput()
     history: History = History()

@@ -87,7 +87,7 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
     if launched(job) and not status.generation:
         status = structs.replace(status, generation=1)
     told = gathering.reports(seen, roster)
-    status = structs.replace(status, replicated=gathering.replicated(roster, told, status))
+    status = gathering.compared(roster, told, status)
     status = _durable(status, gathering.saved_at(roster, told))
     status = storage.held(seen, goodput.counted(seen, status, told), now)
     status, found = _judged(seen, framework, status, roster, told, now=now)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter as PodCount
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from lockstep.api import timestamp
+from lockstep.api.copies import Copies
 from lockstep.api.core import ConfigMap, Lease
 from lockstep.api.names import REPORT_ANNOTATION
 from lockstep.api.rendezvous import LONGEST_REPORT, WORLD_KEY, Part, Report, Snapshot, World
@@ -69,17 +70,24 @@ def world(seen: Seen, roster: Roster, now: float) -> World:
     wanted = _gathering(job, roster)
     there = current(seen)
     if there is not None and _alike(there, wanted):
-        wanted = msgspec.structs.replace(there, replicated=job.status.replicated)
+        wanted = msgspec.structs.replace(
+            there, replicated=job.status.replicated, alike=_are_alike(job.status)
+        )
     told = reports(seen, roster)
     if wanted.phase == "Gather" and not _held_back(job.status, now):
         if _all(roster, told, wanted.generation, "Ready"):
-            step, sources = resume(roster, told, job.status.replicated)
+            found = resume(roster, told, job.status)
             saved = stored(roster, told)
-            from_disk = saved is not None and (step is None or saved > step)
+            from_disk = saved is not None and (found.step is None or saved > found.step)
             if from_disk:
-                step, sources = saved, []
+                found = Resume(saved)
             return msgspec.structs.replace(
-                wanted, phase="Run", resume=step, sources=sources, stored=from_disk
+                wanted,
+                phase="Run",
+                resume=found.step,
+                sources=found.sources,
+                own=found.own,
+                stored=from_disk,
             )
     elif wanted.phase == "Run" and _all(roster, told, wanted.generation, "Done"):
         return msgspec.structs.replace(wanted, phase="Leave")
@@ -91,14 +99,25 @@ def world(seen: Seen, roster: Roster, now: float) -> World:
 
 
 def _peers(roster: Roster, told: Mapping[str, Report], generation: int) -> list[str]:
-    """Return where launchers hand over copies, in the order of ranks, once all hold parts.
+    """Return where launchers hand over copies, in the order of ranks, once all hold a state.
 
-    What is the same in all ranks needs no copies elsewhere.
+    By then it is known, too, what of the states is the same in all ranks.
     """
-    found = [told.get(name) for name in roster.wanted]
-    each = [one for one in found if one is not None and one.generation == generation]
-    complete = len(found) == len(each) > 1 and all(one.sharded and one.address for one in each)
+    each = _present(roster, told, generation)
+    complete = len(each) > 1 and all(one.address for one in each)
     return [one.address for one in each] if complete else []
+
+
+def _present(roster: Roster, told: Mapping[str, Report], generation: int) -> list[Report]:
+    """Return the reports of all pods once each has told checksums of its ranks; else none."""
+    found = [
+        report
+        for name, member in roster.wanted.items()
+        if (report := told.get(name)) is not None
+        and report.generation == generation
+        and len(report.first) == processes(member.role)
+    ]
+    return found if len(found) == len(roster.wanted) else []
 
 
 def suspected(told: Mapping[str, Report], generation: int) -> bool:
@@ -133,7 +152,12 @@ def _gathering(job: TrainingJob, roster: Roster) -> World:
         port=int(own) if own else port(job, "master" if generation == 1 else f"{generation}"),
         restarts=job.status.restarts,
         replicated=job.status.replicated,
+        alike=_are_alike(job.status),
     )
+
+
+def _are_alike(status: TrainingJobStatus) -> bool:
+    return status.copies is not None and status.copies.alike
 
 
 def _ranks(roster: Roster) -> dict[str, int]:
@@ -184,53 +208,65 @@ def _all(roster: Roster, told: Mapping[str, Report], generation: int, state: str
     )
 
 
-def resume(
-    roster: Roster, told: Mapping[str, Report], replicated: bool = False
-) -> tuple[int | None, list[str]]:
-    """Return the newest step that all can go on from, and which launchers hand it to others.
+class Resume(NamedTuple):
+    """Where ranks go on from: the step, who hands it over, and whether each takes its own."""
 
-    It is whole in the memory of every rank; or, where all hold the same, of those that have any.
+    step: int | None = None
+    sources: list[str] = []
+    own: bool = False
+
+
+def resume(roster: Roster, told: Mapping[str, Report], status: TrainingJobStatus) -> Resume:
+    """Return the newest step that all ranks can go on from.
+
+    It is whole in the memory of every rank; or the copies of every rank are somewhere; or, where
+    all hold the same, it is in the memory of those that have any.
     """
     size = sum(processes(member.role) for member in roster.wanted.values())
     held = {n: _steps(member, told[n].snapshots, size) for n, member in roster.wanted.items()}
-    sharded = any(one.sharded for name in roster.wanted for one in told[name].snapshots)
     every = [steps for each in held.values() for steps in each]
     some = [steps for steps in every if steps]
     if common := set.intersection(*every):
-        return max(common), []
-    if sharded:
-        return _of_parts(roster, told, size)
-    if not replicated or not some:
-        return None, []
+        return Resume(max(common))
+    own = _of_each(roster, told, size)
+    snapshots = [one for name in roster.wanted for one in told[name].snapshots]
+    # Of another size, no rank has a copy of its own elsewhere.
+    other = all(one.size not in (None, size) for one in snapshots)
+    serves = status.replicated and (other or status.copies is None or status.copies.alike)
+    if own.step is not None or not some or not serves or any(one.sharded for one in snapshots):
+        return own
     step = max(set.intersection(*some) or set.union(*some))
     sources = [
         told[name].address
         for name, each in held.items()
         if told[name].address and any(step in steps for steps in each)
     ]
-    return (step, sources[:_SOURCES]) if sources else (None, [])
+    return Resume(step, sources[:_SOURCES]) if sources else Resume()
 
 
-def _of_parts(
-    roster: Roster, told: Mapping[str, Report], size: int
-) -> tuple[int | None, list[str]]:
-    """Return the newest step of which every rank's part is whole somewhere, and where.
+def _of_each(roster: Roster, told: Mapping[str, Report], size: int) -> Resume:
+    """Return the newest step of which every rank's own state is whole somewhere, and where.
 
-    A rank whose launcher lacks it gets it from another that has kept it.
+    A rank whose launcher lacks it gets it from another that has kept it, and what all ranks hold
+    alike from any rank.
     """
     held: dict[int, dict[int, list[str]]] = {rank: {} for rank in range(size)}
-    own: set[tuple[int, int]] = set()
+    there: set[tuple[int, int]] = set()
+    whole: dict[int, list[str]] = {}
     for name in roster.wanted:
         for one in told[name].snapshots:
-            if one.sharded and one.size == size and one.rank in held and told[name].address:
+            if one.size == size and one.rank in held and told[name].address:
                 held[one.rank].setdefault(one.step, []).append(told[name].address)
                 if one.local >= 0:
-                    own.add((one.rank, one.step))
-    step = max(set.intersection(*(set(steps) for steps in held.values())), default=None)
+                    there.add((one.rank, one.step))
+                    whole.setdefault(one.step, []).append(told[name].address)
+    common = set.intersection(*(set(steps) for steps in held.values()))
+    step = max((one for one in common if one in whole), default=None)
     if step is None:
-        return None, []
-    lacking = [rank for rank in held if (rank, step) not in own]
-    return step, sorted({address for rank in lacking for address in held[rank][step]})
+        return Resume()
+    lacking = [rank for rank in held if (rank, step) not in there]
+    sources = {address for rank in lacking for address in held[rank][step]}
+    return Resume(step, sorted({*sources, *whole[step][:_SOURCES]}), own=True)
 
 
 def stored(roster: Roster, told: Mapping[str, Report]) -> int | None:
@@ -260,16 +296,27 @@ def _steps(member: Member, copies: Iterable[Snapshot], size: int) -> list[set[in
     return held
 
 
-def replicated(roster: Roster, told: Mapping[str, Report], status: TrainingJobStatus) -> bool:
-    """Say whether all ranks hold the same state, by their checksums after the same first step."""
-    seen: set[tuple[int, int]] = set()
-    for name, member in roster.wanted.items():
-        report = told.get(name)
-        if report is None or report.generation != status.generation:
-            return status.replicated
-        if len(report.first) != processes(member.role):
-            return status.replicated
-        seen |= {(first.step, first.sum) for first in report.first}
-    steps = {step for step, _ in seen}
-    # One rank alone tells nothing; neither do those that began to keep at different steps.
-    return len(seen) == 1 if len(steps) == 1 else status.replicated
+def compared(
+    roster: Roster, told: Mapping[str, Report], status: TrainingJobStatus
+) -> TrainingJobStatus:
+    """Return *status* with what ranks hold alike, and with what a lost pod costs.
+
+    Their checksums after the same step show it. One rank alone shows nothing; neither do ranks
+    that told checksums of different steps.
+    """
+    present = _present(roster, told, status.generation)
+    firsts = [first for report in present for first in report.first]
+    same, alike = status.replicated, _are_alike(status)
+    if len({first.step for first in firsts}) == 1 and len(firsts) > 1:
+        same = len({first.sum for first in firsts}) == 1
+        alike = same and len({first.own for first in firsts}) == 1
+    status = msgspec.structs.replace(status, replicated=same)
+    if not (copies := [report.copies for report in present if report.copies is not None]):
+        return status
+    found = Copies(
+        bytes=max(one.bytes for one in copies),
+        every=max(one.every for one in copies),
+        elsewhere=len(present) > 1 and all(report.kept is not None for report in present),
+        alike=alike,
+    )
+    return msgspec.structs.replace(status, copies=found)

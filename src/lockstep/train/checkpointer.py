@@ -18,7 +18,6 @@ import os
 import random
 import sys
 import zlib
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -27,14 +26,14 @@ from torch import Tensor
 from lockstep.train import shards, storage
 from lockstep.train.batches import Batches
 from lockstep.train.catalogue import NotStored
-from lockstep.train.copying import Copier, Pairs, owned, pin
+from lockstep.train.copying import Copier, Pairs, owned, pin, shareable
+from lockstep.train.layout import Layout, shapes_of
 from lockstep.train.memory import ask
-from lockstep.train.segment import PAGE, BadSegment, Segment, Whole, rounded
+from lockstep.train.segment import BadSegment, Segment, Whole
 from lockstep.train.state import put_together, take_apart
 
 Json = Any
 
-_ALIGNED = 64
 _ROOM = 64 << 10
 """Bytes that plain values may grow by before the memory is laid out anew."""
 
@@ -78,8 +77,8 @@ class Checkpointer:
         self._generation = int(os.environ.get("LOCKSTEP_GENERATION", "0"))
         self._room: _Room | None = None
         self._copier = Copier() if self._socket else None
-        self._summed = False
-        """Whether the launcher was told a checksum, by which equal ranks are known."""
+        self._sums_at = 0
+        """Step from which on the launcher is told checksums again; they show what ranks share."""
 
     def restore(self) -> int:
         """Take on the newest state that all ranks have, and return how many steps it holds.
@@ -123,23 +122,36 @@ class Checkpointer:
         plain, tensors = take_apart(state, torch.is_tensor)
         text = json.dumps(plain).encode()
         if self._room is None or not self._room.fits(tensors, len(text)):
-            self._room = self._make(tensors, len(text))
+            self._room = self._make(tensors, len(text), shareable(self._parts.values()))
         free = owned(self._parts.values())
         self._room.write(tensors, text, number, self._generation, copier=self._copier, free=free)
         if self._room.saves(number):
             self._copier.wait()
             # Answered once the launcher has a copy of its own: no rank waits for the disk.
             ask(self._socket, {"do": "save", "local": self._local, "step": number})
-        if not self._summed:
-            self._summed = True
-            total = _sum(tensors)
-            told = {"do": "first", "local": self._local, "step": number, "sum": total}
-            ask(self._socket, told)
+        if number >= self._sums_at:
+            while self._sums_at <= number:
+                self._sums_at = self._sums_at * _SUMS_RARER or 1
+            self._tell_sums(tensors, {**state, _RANDOM: None}, number)
 
-    def _make(self, tensors: dict[str, Tensor], plain: int) -> _Room:
-        layout = Layout.of(tensors, 2 * plain + _ROOM)
+    def _tell_sums(self, tensors: dict[str, Tensor], state: Json, number: int) -> None:
+        """Tell checksums of what ranks may share, and of their own parts but random numbers."""
+        shared = self._room.shared if self._room is not None else frozenset()
+        plain = json.dumps(take_apart(state, torch.is_tensor)[0]).encode()
+        sums = [0, zlib.crc32(plain)]
+        for key, tensor in tensors.items():
+            # Of a tensor that is spread each rank has another part; that is no difference.
+            if not key.startswith(f"{_RANDOM}.") and not shards.is_sharded(tensor):
+                which = key not in shared
+                sums[which] = _sum(tensor, sums[which])
+        told = {"do": "first", "local": self._local, "step": number}
+        ask(self._socket, {**told, "sum": sums[0], "own": sums[1]})
+
+    def _make(self, tensors: dict[str, Tensor], plain: int, alike: set[int]) -> _Room:
+        layout = Layout.of(tensors, 2 * plain + _ROOM, alike)
         request = {"do": "make", "local": self._local, "bytes": layout.size, "layout": layout.sum}
         request |= {"rank": _rank(), "size": _size(), "sharded": layout.sharded}
+        request["split"] = [layout.shared_bytes, layout.shared_sum]
         request["python"] = sys.executable
         answer, files = ask(self._socket, request)
         if error := answer.get("error"):
@@ -184,17 +196,13 @@ class Checkpointer:
 
 
 _RANDOM = "random"
+_SUMS_RARER = 64
+"""Checksums are told after the first step, and after those with 64, 64², 64³ of them."""
 
 
-def _sum(tensors: dict[str, Tensor]) -> int:
-    """Return a checksum of the state; random numbers are each rank's own."""
-    total = 0
-    for key, tensor in tensors.items():
-        # Of a tensor that is spread each rank has another part; that is no difference.
-        if not key.startswith(f"{_RANDOM}.") and not shards.is_sharded(tensor):
-            flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            total = zlib.crc32(flat.numpy().data, total)
-    return total
+def _sum(tensor: Tensor, total: int) -> int:
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return zlib.crc32(flat.numpy().data, total)
 
 
 def _rank() -> int:
@@ -252,50 +260,6 @@ def _tensor(memory: memoryview, start: int, entry: Json) -> Tensor:
     return view.reshape(entry["shape"]).clone()
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where the tensors lie in a slot."""
-
-    shapes: tuple[tuple[str, tuple[int, ...], torch.dtype], ...]
-    """Key, shape of what the rank holds, kind of values."""
-    offsets: tuple[int, ...]
-    table: bytes
-    room: int
-    """Bytes for the plain values."""
-    data: int
-    """Where the tensors begin."""
-    size: int
-    sharded: bool
-    """Whether the rank holds parts of tensors."""
-
-    @classmethod
-    def of(cls, tensors: dict[str, Tensor], room: int) -> Layout:
-        """Lay out *tensors* one behind the other."""
-        offsets, entries, at = [], [], 0
-        shapes = _shapes(tensors)
-        for (key, shape, dtype), tensor in zip(shapes, tensors.values()):
-            entry = {"key": key, "dtype": str(dtype)[6:], "shape": list(shape), "offset": at}
-            if (part := shards.chunk(tensor)) is not None:
-                entry |= {"size": list(part.size), "at": list(part.at), "owner": part.owner}
-            entries.append(entry)
-            offsets.append(at)
-            held = shards.local(tensor)
-            at += -(-held.numel() * held.element_size() // _ALIGNED) * _ALIGNED
-        table = json.dumps(entries).encode()
-        sharded = any("size" in entry for entry in entries)
-        data = rounded(len(table) + room)
-        return cls(shapes, tuple(offsets), table, room, data, data + at + PAGE, sharded)
-
-    @property
-    def sum(self) -> int:
-        """A checksum of the table."""
-        return zlib.crc32(self.table)
-
-
-def _shapes(tensors: dict[str, Tensor]) -> tuple[tuple[str, tuple[int, ...], torch.dtype], ...]:
-    return tuple((key, tuple(shards.local(t).shape), t.dtype) for key, t in tensors.items())
-
-
 class _Room:
     """The memory of this rank, laid out for its tensors."""
 
@@ -322,9 +286,14 @@ class _Room:
             views.append(flat.reshape(shape))
         return views
 
+    @property
+    def shared(self) -> frozenset[str]:
+        """Keys of the tensors that all ranks may hold alike."""
+        return self._layout.shared
+
     def fits(self, tensors: dict[str, Tensor], plain: int) -> bool:
         """Say whether the state still has the layout that the memory has."""
-        return plain <= self._layout.room and _shapes(tensors) == self._layout.shapes
+        return plain <= self._layout.room and shapes_of(tensors) == self._layout.shapes
 
     def saves(self, step: int) -> bool:
         """Say whether the state after *step* steps is to be saved beyond the pod's life."""

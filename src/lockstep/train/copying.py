@@ -33,15 +33,23 @@ def owned(parts: Iterable[Any]) -> set[int]:
     for part in parts:
         if isinstance(part, torch.optim.Optimizer):
             for group in part.param_groups:
-                found |= {_address(one) for one in group["params"]}
+                found |= {address(one) for one in group["params"]}
             for kept in part.state.values():
-                found |= {_address(one) for one in kept.values() if torch.is_tensor(one)}
+                found |= {address(one) for one in kept.values() if torch.is_tensor(one)}
     return found - {0}
 
 
-def _address(tensor: Tensor) -> int:
-    address: int = shards.local(tensor.detach()).data_ptr()
-    return address
+def shareable(parts: Iterable[Any]) -> set[int]:
+    """Return where the tensors lie that data parallelism keeps alike in all ranks."""
+    parts = list(parts)
+    modules = [part for part in parts if isinstance(part, torch.nn.Module)]
+    return owned(parts) | {address(one) for part in modules for one in part.parameters()} - {0}
+
+
+def address(tensor: Tensor) -> int:
+    """Return where the values lie that this rank holds of *tensor*."""
+    found: int = shards.local(tensor.detach()).data_ptr()
+    return found
 
 
 class Copier:

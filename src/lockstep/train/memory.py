@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lockstep.train.segment import Segment, Whole, total
+from lockstep.train.segment import ALL_OWN, Segment, Split, Whole, rounded, total
 
 Json = dict[str, Any]
 
@@ -51,7 +51,7 @@ class Memory:
         """Return which rank's copies those of a local rank are, as far as it has told."""
         return self._whose.get(local, {})
 
-    def make(self, local: int, slot_bytes: int, layout: int) -> int:
+    def make(self, local: int, slot_bytes: int, layout: int, split: Split = ALL_OWN) -> int:
         """Return the file of a new segment for a rank.
 
         Raises:
@@ -62,7 +62,7 @@ class Memory:
         with self._lock:
             fd = os.memfd_create(f"lockstep-rank-{local}", os.MFD_CLOEXEC)
             os.ftruncate(fd, size)
-            made = Segment.fresh(fd, slot_bytes, layout)
+            made = Segment.fresh(fd, slot_bytes, layout, split)
             made.save_every, made.keep_every = self._save_every, self._keep_every
             held = [(fd, made), *self._held.get(local, [])]
             self._held[local] = held[:KEPT]
@@ -70,16 +70,16 @@ class Memory:
                 os.close(old)
             return fd
 
-    def segment(self, local: int, slot_bytes: int, layout: int) -> Segment:
+    def segment(self, local: int, slot_bytes: int, layout: int, split: Split = ALL_OWN) -> Segment:
         """Return a new segment for a rank, to be filled here.
 
         Raises:
             TooLittleMemory: when the machine or the container lacks the memory.
         """
-        self.make(local, slot_bytes, layout)
+        self.make(local, slot_bytes, layout, split)
         return self._held[local][0][1]
 
-    def peer(self, rank: int, size: int, slot_bytes: int, layout: int) -> Segment:
+    def peer(self, rank: int, size: int, slot_bytes: int, layout: int, split: Split) -> Segment:
         """Return the segment for a rank of another pod, to be filled here; its other copy stays.
 
         Raises:
@@ -87,13 +87,14 @@ class Memory:
         """
         with self._lock:
             known = self._peers.get(rank)
-            if known is not None and (known[1].slot_bytes, known[1].layout) == (slot_bytes, layout):
+            alike = (rounded(slot_bytes), layout, split)
+            if known and (known[1].slot_bytes, known[1].layout, known[1].split) == alike:
                 self._peers[rank] = (size, known[1])
                 return known[1]
         _spared(total(slot_bytes), f"two copies of rank {rank}, kept for another pod,")
         fd = os.memfd_create(f"lockstep-peer-{rank}", os.MFD_CLOEXEC)
         os.ftruncate(fd, total(slot_bytes))
-        made = Segment.fresh(fd, slot_bytes, layout)
+        made = Segment.fresh(fd, slot_bytes, layout, split)
         os.close(fd)
         with self._lock:
             self._peers[rank] = (size, made)
@@ -117,6 +118,13 @@ class Memory:
             for held in self._held.values():
                 held[0][1].keep_every = steps
 
+    def told(self) -> Json:
+        """Return what is reported of the copies: bytes of one, and how many steps lie between."""
+        with self._lock:
+            slots = [held[0][1].slot_bytes for held in self._held.values() if held]
+            every = max(1, self._keep_every)
+        return {"copies": {"bytes": max(slots), "every": every}} if slots else {}
+
     @property
     def sharded(self) -> bool:
         """Whether ranks of the pod hold parts of tensors."""
@@ -137,7 +145,7 @@ class Memory:
     def find(
         self, step: int, rank: int | None = None, after: int = -1
     ) -> tuple[Segment, Whole] | None:
-        """Return a whole copy of *step*, of *rank* where ranks hold parts, else of any.
+        """Return a whole copy of *step*, of *rank* or, without one, of any rank of this pod.
 
         A negative *step* stands for the newest that is newer than *after*.
         """
@@ -156,17 +164,19 @@ class Memory:
             segment
             for local, held in self._held.items()
             for _, segment in held
-            if rank is None
-            or not (whose := self._whose.get(local, {})).get("sharded")
-            or whose["rank"] == rank
+            if rank is None or self._whose.get(local, {}).get("rank") == rank
         ]
-        kept = self._peers.get(-1 if rank is None else rank)
+        kept = None if rank is None else self._peers.get(rank)
         return [*found, kept[1]] if kept is not None else found
 
-    def lacks(self, step: int, processes: int) -> list[int]:
-        """Return the local ranks without a copy of *step*."""
-        having = {one["local"] for one in self.snapshots(0) if one["step"] == step}
-        return [local for local in range(processes) if local not in having]
+    def lacks(self, step: int, processes: int, first: int | None = None) -> list[int]:
+        """Return the local ranks without a copy of *step*; of their own, if *first* is a rank."""
+        return [
+            local
+            for local in range(processes)
+            if all(whole.step != step for _, whole in self.newest(local))
+            or (first is not None and self.whose(local).get("rank", first + local) != first + local)
+        ]
 
     def files(self, local: int) -> list[int]:
         """Return the files of a rank's segments, the newest first."""
@@ -177,8 +187,8 @@ class Memory:
         """Return what whole copies there are, as they are reported."""
         with self._lock:
             kept = [
-                {"local": -1, "step": whole.step, "bytes": whole.size, "rank": rank}
-                | {"size": size, "sharded": True}
+                {"local": -1, "step": whole.step, "bytes": whole.size, "rank": rank, "size": size}
+                | ({"own": True} if segment.split.absent else {})
                 for rank, (size, segment) in sorted(self._peers.items())
                 for whole in segment.whole()
             ]
@@ -276,7 +286,9 @@ class Counter:
             files = self._memory.files(local)
         elif request["do"] == "make":
             try:
-                files = [self._memory.make(local, int(request["bytes"]), int(request["layout"]))]
+                split = Split(*request.get("split", ()))
+                size, layout = int(request["bytes"]), int(request["layout"])
+                files = [self._memory.make(local, size, layout, split)]
                 self._memory.python = str(request.get("python", ""))
                 if "rank" in request:
                     rank, size = int(request["rank"]), int(request["size"])
@@ -284,8 +296,8 @@ class Counter:
             except TooLittleMemory as error:
                 answer["error"] = str(error)
         elif request["do"] == "first":
-            kept = {"local": local, "step": int(request["step"]), "sum": int(request["sum"])}
-            self._memory.first[local] = kept
+            names = ("step", "sum", "own")
+            self._memory.first[local] = {"local": local, **{n: int(request[n]) for n in names}}
         elif request["do"] == "save":
             self._save(local, int(request["step"]))
         answer["files"] = len(files)

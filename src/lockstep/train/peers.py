@@ -15,15 +15,23 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, BinaryIO
 
 from lockstep.train.memory import Memory
-from lockstep.train.segment import Segment
+from lockstep.train.segment import Segment, Split, Whole
 
 Json = dict[str, Any]
+Make = Callable[[int, int, Split], Segment]
+"""Makes the segment for a copy, of the bytes of a slot, the layout's checksum, and the split."""
 
+NEWEST = -1
+"""In place of a step."""
 _TIMEOUT = 20.0
+_TICK = 0.01
+"""Seconds between two looks for a copy that a launcher waits for."""
 _LONGEST_LINE = 4096
 _LONGEST_COPY = 1 << 40
 _CHUNK = 1 << 20
@@ -32,6 +40,27 @@ _SIGNATURE = 32
 
 class NoCopy(Exception):
     """A launcher did not hand over the copy that was asked for; the message says why."""
+
+
+OWN, SHARED = "own", "shared"
+"""Parts of a copy: what is the rank's own, and what all ranks hold alike."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which copy a launcher asks for."""
+
+    step: int
+    """A negative one stands for the newest that is newer than ``after``."""
+    rank: int | None = None
+    """Whose state it is; None for any rank's."""
+    after: int = -1
+    only: str = ""
+    sum: int = 0
+    """Checksum of the table of what all ranks share."""
+    wait: float = 0.0
+    """Seconds in which the copy may come."""
+    nonce: str = ""
 
 
 class Peers:
@@ -70,51 +99,50 @@ class Peers:
             self._hand_over(connection, request["nonce"].encode(), request)
 
     def _hand_over(self, connection: socket.socket, nonce: bytes, request: Json) -> None:
-        rank = request.get("rank")
-        after = int(request.get("after", -1))
-        found = self._memory.find(int(request["step"]), None if rank is None else int(rank), after)
+        found = self._wait_for(Asked(**{**request, "nonce": ""}))
         if found is None:
             return
         segment, whole = found
-        start = segment.start(whole.slot)
-        size = whole.data + whole.size
-        head = {
-            "bytes": size,
-            "layout": segment.layout,
-            "slot": segment.slot_bytes,
-            "step": whole.step,
-            "sharded": self._memory.sharded,
-            "lengths": [whole.table, whole.plain, whole.data, whole.size],
-        }
+        split, only = segment.split, request["only"]
+        begin, end = 0, whole.data + whole.size
+        if only == SHARED:
+            begin = end - split.shared
+        elif only == OWN and split.shared:
+            end -= split.shared
+            split = Split(0, split.sum, split.shared)
+        lengths = [whole.table, whole.plain, whole.data, end - whole.data]
+        head: Json = {"bytes": end - begin, "layout": segment.layout, "step": whole.step}
+        head |= {"sharded": self._memory.sharded, "lengths": lengths, "split": astuple(split)}
         line = json.dumps(head).encode() + b"\n"
         signed = _sign(self._key, nonce, line)
         connection.sendall(line)
-        for at in range(start, start + size, _CHUNK):
-            chunk = segment.map[at : min(at + _CHUNK, start + size)]
-            signed.update(chunk)
-            connection.sendall(chunk)
+        start = segment.start(whole.slot)
+        room = memoryview(segment.map)[start + begin : start + end]
+        for at in range(0, len(room), _CHUNK):
+            piece = room[at : at + _CHUNK]
+            signed.update(piece)
+            connection.sendall(piece)
         # Only what was not written over meanwhile is signed.
         if whole in segment.whole():
             connection.sendall(signed.digest())
 
+    def _wait_for(self, asked: Asked) -> tuple[Segment, Whole] | None:
+        until = time.monotonic() + min(asked.wait, _TIMEOUT / 2)
+        while True:
+            found = self._memory.find(asked.step, asked.rank, asked.after)
+            if found is not None and asked.only == SHARED and found[0].split.sum != asked.sum:
+                return None
+            if found is not None or time.monotonic() >= until:
+                return found
+            time.sleep(_TICK)
 
-def fetch(
-    address: str,
-    key: bytes,
-    step: int,
-    make: Callable[[int, int], Segment],
-    *,
-    rank: int | None = None,
-    after: int = -1,
-) -> bool:
-    """Get the copy of *step* from the launcher at *address* into the segment that *make* makes.
 
-    *make* is told the bytes of a slot and the layout's checksum. Where ranks hold parts, it is that
-    of *rank*; a negative *step* stands for the newest that is newer than *after*. Return whether it
-    holds parts.
+@contextlib.contextmanager
+def _answer(address: str, key: bytes, asked: Asked) -> Iterator[tuple[BinaryIO, hmac.HMAC, Json]]:
+    """Yield the bytes that come, what they are signed with, and what they are.
 
     Raises:
-        NoCopy: when it was not handed over whole.
+        NoCopy: when nothing comes.
     """
     host, _, port = address.rpartition(":")
     nonce = os.urandom(16).hex()
@@ -122,40 +150,78 @@ def fetch(
         with socket.create_connection((host, int(port)), _TIMEOUT) as connection:
             lines = connection.makefile("rb")
             theirs = lines.readline(_LONGEST_LINE).rstrip(b"\n")
-            asked = {"step": step, "nonce": nonce, "rank": rank, "after": after}
-            text = json.dumps(asked).encode()
+            text = json.dumps({**asdict(asked), "nonce": nonce}).encode()
             signature = _sign(key, theirs, text).hexdigest().encode()
             connection.sendall(text + b" " + signature + b"\n")
             line = lines.readline(_LONGEST_LINE)
             if not line:
-                raise NoCopy(f"{address} has no copy of step {step} for this launcher")
-            head = json.loads(line)
-            _receive(lines, _sign(key, nonce.encode(), line), head, make)
-            return bool(head["sharded"])
+                raise NoCopy(f"{address} has no copy of step {asked.step} for this launcher")
+            yield lines, _sign(key, nonce.encode(), line), json.loads(line)
     except (OSError, ValueError, KeyError) as error:
         raise NoCopy(f"{address}: {error}") from error
 
 
-def _receive(
-    lines: BinaryIO, signed: hmac.HMAC, head: Json, make: Callable[[int, int], Segment]
-) -> None:
-    size, slot_bytes = int(head["bytes"]), int(head["slot"])
-    if not 0 < size <= slot_bytes <= _LONGEST_COPY:
-        raise NoCopy(f"a copy of {size} bytes in a slot of {slot_bytes}")
-    segment = make(slot_bytes, int(head["layout"]))
-    slot = segment.begin()
-    at, end = segment.start(slot), segment.start(slot) + size
-    while at < end:
-        chunk = lines.read(min(_CHUNK, end - at))
-        if not chunk:
+def fetch(
+    address: str,
+    key: bytes,
+    asked: Asked,
+    make: Make,
+    *,
+    others: Sequence[str] = (),
+    good: Callable[[], bool] | None = None,
+) -> Json:
+    """Get the copy that is *asked* for from the launcher at *address*; return what it is.
+
+    It goes into the segment that *make* makes. If the launcher holds only what is a rank's own, the
+    rest comes from one of the *others*. While *good* says no, nothing that has come counts.
+
+    Raises:
+        NoCopy: when it was not handed over whole.
+    """
+    began = 0.0
+    with _answer(address, key, asked) as (lines, signed, head):
+        began, split, size = time.monotonic(), Split(*head["split"]), int(head["bytes"])
+        absent = split.absent if others else 0
+        if not 0 < size + absent <= _LONGEST_COPY:
+            raise NoCopy(f"{address}: a copy of {size + absent} bytes")
+        whole = Split(absent, split.sum) if absent else split
+        segment = make(size + absent, int(head["layout"]), whole)
+        slot = segment.begin()
+        start = segment.start(slot)
+        room = memoryview(segment.map)[start : start + size + absent]
+        _receive(lines, signed, room[:size])
+    if absent:
+        shared = Asked(int(head["step"]), only=SHARED, sum=split.sum)
+        _rest(others, key, shared, room[size:])
+    if good is not None and not good():
+        raise NoCopy(f"{address}: the copy is of ranks that have ended")
+    table, plain, data, length = head["lengths"]
+    segment.end(slot, int(head["step"]), 0, (table, plain, data, length + absent))
+    return {**head, "seconds": time.monotonic() - began}
+
+
+def _rest(others: Sequence[str], key: bytes, asked: Asked, room: memoryview) -> None:
+    """Get what all ranks hold alike into *room*, from one of the *others*."""
+    why = ""
+    for address in others:
+        try:
+            with _answer(address, key, asked) as (lines, signed, head):
+                if int(head["bytes"]) != len(room):
+                    raise NoCopy(f"{address} shares {head['bytes']} bytes, not {len(room)}")
+                return _receive(lines, signed, room)
+        except NoCopy as error:
+            why = str(error)
+    raise NoCopy(f"what all ranks share is missing: {why}")
+
+
+def _receive(lines: BinaryIO, signed: hmac.HMAC, room: memoryview) -> None:
+    for at in range(0, len(room), _CHUNK):
+        piece = room[at : at + _CHUNK]
+        if lines.readinto(piece) != len(piece):  # type: ignore[attr-defined]  # a buffered reader
             raise NoCopy("the connection ended before the copy did")
-        segment.map[at : at + len(chunk)] = chunk
-        signed.update(chunk)
-        at += len(chunk)
+        signed.update(piece)
     if not hmac.compare_digest(signed.digest(), lines.read(_SIGNATURE)):
         raise NoCopy("the copy is not what the other launcher signed")
-    table, plain, data, length = head["lengths"]
-    segment.end(slot, int(head["step"]), 0, (table, plain, data, length))
 
 
 def _sign(key: bytes, nonce: bytes, text: bytes) -> hmac.HMAC:

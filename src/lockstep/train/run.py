@@ -28,7 +28,7 @@ from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
 from lockstep.train.meters import Meters, suspected
 from lockstep.train.mirror import Mirror
-from lockstep.train.peers import NoCopy, Peers, fetch
+from lockstep.train.peers import Asked, NoCopy, Peers, fetch
 from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.probes import reading
 from lockstep.train.saving import Saving
@@ -260,13 +260,15 @@ class Launcher:
                 self._without(world, 0, str(error))
                 return None
         mine = processes.seat(self.place, world)
-        for local in self.memory.lacks(step, self.place.processes):
-            why = "no launcher has a copy"
+        own = mine.first if world.get("own") else None
+        for local in self.memory.lacks(step, self.place.processes, own):
+            why, rank = "no launcher has a copy", mine.first + local
             for source in sources:
                 try:
                     make = partial(self.memory.segment, local)
-                    sharded = fetch(source, self._key, step, make, rank=mine.first + local)
-                    self.memory.belongs(local, mine.first + local, mine.size, sharded)
+                    asked = Asked(step, None if own is None else rank)
+                    got = fetch(source, self._key, asked, make, others=sources)
+                    self.memory.belongs(local, rank, mine.size, bool(got["sharded"]))
                     why = ""
                     break
                 except (NoCopy, TooLittleMemory) as error:
@@ -300,7 +302,7 @@ class Launcher:
                 said = dict(self._said)
             if (step := self.memory.progress()) is not None:
                 said["step"] = step
-            said |= {**self.mirror.told(), **self.saving.told()}
+            said |= {**self.memory.told(), **self.mirror.told(), **self.saving.told()}
             if ranks := self.meters.told(self.place.processes):
                 said["ranks"] = ranks
                 said["firstRank"] = int(self._variables.get("LOCKSTEP_FIRST_RANK", "0"))

@@ -25,6 +25,9 @@ _PROGRESS = struct.Struct("<q")
 _PROGRESS_AT = 24
 _SAVE_EVERY_AT = 32
 _KEEP_EVERY_AT = 40
+_SPLIT_AT = 48
+_SPLIT = struct.Struct("<QQQ")
+"""Bytes of what all ranks share, checksum of their table, bytes of them that are left out."""
 _SLOT = struct.Struct("<QqQQQQQI")
 """Number, step, generation, table bytes, plain bytes, data offset in the slot, data bytes, crc."""
 _NUMBER = struct.Struct("<Q")
@@ -36,6 +39,21 @@ NOTHING = -1
 
 class BadSegment(Exception):
     """What was found is no segment of ours."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """What of a rank's tensors all ranks hold alike; it lies behind what is the rank's own."""
+
+    shared: int = 0
+    """Bytes of that at the end of a slot."""
+    sum: int = 0
+    """Checksum of its table."""
+    absent: int = 0
+    """Bytes of it that are left out, since every rank can give them."""
+
+
+ALL_OWN = Split()
 
 
 @dataclass(frozen=True)
@@ -75,10 +93,11 @@ class Segment:
         self.map = mmap.mmap(fd, size, flags)
 
     @classmethod
-    def fresh(cls, fd: int, slot_bytes: int, layout: int) -> Segment:
+    def fresh(cls, fd: int, slot_bytes: int, layout: int, split: Split = ALL_OWN) -> Segment:
         """Lay out an empty segment on *fd*, which is as large as ``total(slot_bytes)``."""
         made = cls(fd, populate=True)
         _HEADER.pack_into(made.map, 0, MAGIC, rounded(slot_bytes), layout, NOTHING)
+        _SPLIT.pack_into(made.map, _SPLIT_AT, split.shared, split.sum, split.absent)
         for at in _SLOTS_AT:
             _SLOT.pack_into(made.map, at, 0, NOTHING, 0, 0, 0, 0, 0, 0)
         return made
@@ -96,6 +115,11 @@ class Segment:
     def layout(self) -> int:
         """Checksum of the table that the slots were laid out for."""
         return self._head()[2]
+
+    @property
+    def split(self) -> Split:
+        """What of a slot all ranks hold alike."""
+        return Split(*_SPLIT.unpack_from(self.map, _SPLIT_AT))
 
     def _head(self) -> tuple[bytes, int, int, int]:
         magic, size, layout, progress = _HEADER.unpack_from(self.map, 0)

@@ -9,6 +9,7 @@ import pytest
 from tests.support.job_world import FakeCluster
 from tests.support.jobs import job, role
 
+from lockstep.api.copies import in_words
 from lockstep.api.names import REPORT_ANNOTATION
 from lockstep.api.training import TrainingJobStatus
 from lockstep.jobs import conditions
@@ -296,6 +297,70 @@ def test_a_pod_without_memory_copies_it_from_an_identical_rank(
     assert world.world().sources == sources
 
 
+def copy(local: int, rank: int, step: int, own: bool = False) -> dict[str, Any]:
+    return {"local": local, "rank": rank, "step": step, "size": 2, "own": own}
+
+
+COPIES = {"bytes": 1_400_000_000, "every": 1}
+
+
+@pytest.mark.parametrize(
+    ("own", "kept", "resume"),
+    [
+        # Random numbers alone differ: another rank's copy serves, and its own is better.
+        ((1, 1), [9], (9, True)),
+        ((1, 1), [8], (8, True)),
+        ((1, 1), [], (9, False)),
+        # A sampler differs: no other rank's copy serves.
+        ((1, 2), [9], (9, True)),
+        ((1, 2), [8], (8, True)),
+        ((1, 2), [7], (None, False)),
+        ((1, 2), [], (None, False)),
+    ],
+)
+def test_a_lost_pods_own_parts_decide_where_it_goes_on(
+    own: tuple[int, int], kept: list[int], resume: tuple[int | None, bool]
+) -> None:
+    world = running()
+    for rank, one in enumerate(own):
+        first = [{"local": 0, "step": 1, "sum": 5, "own": one}]
+        world.report(f"digits-worker-{rank}", "Running", first=first, copies=COPIES)
+    world.settle()
+    world.fail("digits-worker-1")
+    world.run()
+    there = [copy(0, 0, 9), copy(0, 0, 8), *(copy(-1, 1, step, own=True) for step in kept)]
+    world.report("digits-worker-0", "Ready", snapshots=there, address="10.0.0.1:7")
+    world.report("digits-worker-1", "Ready", address="10.0.0.2:7")
+    world.settle()
+    assert (world.world().resume, world.world().own) == resume
+    assert world.world().sources == ([] if resume[0] is None else ["10.0.0.1:7"])
+
+
+@pytest.mark.parametrize(
+    ("own", "kept", "words"),
+    [
+        ((1, 1), None, "a lost pod costs at most 1 step; 2 x 1.4 GB of memory a rank"),
+        ((1, 2), 1, "a lost pod costs at most 1 step; 2 x 1.4 GB of memory a rank"),
+        (
+            (1, 2),
+            None,
+            "a lost pod costs all steps since the newest checkpoint: no other pod has a copy; "
+            "2 x 1.4 GB of memory a rank",
+        ),
+    ],
+)
+def test_a_job_says_what_a_lost_pod_costs(
+    own: tuple[int, int], kept: int | None, words: str
+) -> None:
+    world = running()
+    for rank, one in enumerate(own):
+        first = [{"local": 0, "step": 1, "sum": 5, "own": one}]
+        told = {"first": first, "copies": COPIES} | ({} if kept is None else {"kept": kept})
+        world.report(f"digits-worker-{rank}", "Running", **told)
+    world.settle()
+    assert in_words(status(world).copies, status(world).replicated) == words
+
+
 BEGUN = "no newer state of every rank was left"
 HINT = " (spec.checkpoint.directory keeps it beyond the pods)"
 
@@ -406,12 +471,13 @@ def test_a_lost_pods_parts_come_from_where_they_are_kept(
     assert world.world().sources == sources
 
 
-def test_launchers_keep_parts_for_each_other_once_all_hold_parts() -> None:
+def test_launchers_keep_copies_for_each_other_once_all_hold_a_state() -> None:
     world = running(role(replicas=2))
     addresses = ["10.0.0.1:7", "10.0.0.2:7"]
+    first = [{"local": 0, "step": 1, "sum": 5}]
     for pod, address in enumerate(addresses):
         assert world.world().peers == []
-        world.report(f"digits-worker-{pod}", "Running", sharded=True, address=address)
+        world.report(f"digits-worker-{pod}", "Running", first=first, address=address)
         world.settle()
     assert world.world().peers == addresses
     world.fail("digits-worker-1")

@@ -58,7 +58,7 @@ def weights(memory: Memory, step: int) -> set[float]:
     found = memory.find(step)
     assert found is not None
     segment, whole = found
-    start = segment.start(whole.slot) + whole.data
+    start = segment.start(whole.slot) + whole.data + whole.size - segment.split.shared
     values = torch.frombuffer(bytearray(segment.read(start, 4 * SIZE)), dtype=torch.float32)
     return set(values.tolist())
 

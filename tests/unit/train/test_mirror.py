@@ -12,8 +12,9 @@ import pytest
 
 from lockstep.train.memory import Memory
 from lockstep.train.mirror import Mirror, Other, other
-from lockstep.train.peers import NoCopy, Peers, fetch
+from lockstep.train.peers import OWN, Asked, NoCopy, Peers, fetch
 from lockstep.train.place import Place
+from lockstep.train.segment import Split
 
 KEY = b"the key of the job"
 SLOT = 4 * 4096
@@ -91,13 +92,57 @@ def test_the_last_two_copies_of_each_rank_are_kept(
     threading.Thread(target=giving.serve, daemon=True).start()
     fresh = Memory()
     for local in (0, 1):
-        fetch(giving.address, KEY, 6, partial(fresh.segment, local), rank=2 + local)
+        fetch(giving.address, KEY, Asked(6, 2 + local), partial(fresh.segment, local))
         fresh.belongs(local, 2 + local, 4, True)
     assert read(fresh, 6, 2) == bytes([2, 6]) * 20
     assert read(fresh, 6, 3) == bytes([3, 6]) * 20
     with pytest.raises(NoCopy):
-        fetch(giving.address, KEY, 6, partial(fresh.segment, 0), rank=1)
+        fetch(giving.address, KEY, Asked(6, 1), partial(fresh.segment, 0))
     giving.close()
+
+
+OWN_BYTES = 40
+"""Of table, plain values and own tensors; then come as many of what all ranks share."""
+
+
+def share(memory: Memory, rank: int, step: int) -> None:
+    """Keep a copy of *step* whose second half is the same in all ranks."""
+    if not memory.files(0):
+        memory.segment(0, SLOT, 42, Split(OWN_BYTES, 17))
+        memory.belongs(0, rank, 4, False)
+    segment = memory._held[0][0][1]
+    slot = segment.begin()
+    start = segment.start(slot)
+    both = bytes([rank, step]) * (OWN_BYTES // 2) + bytes([99, step]) * (OWN_BYTES // 2)
+    segment.map[start : start + 2 * OWN_BYTES] = both
+    segment.end(slot, step, 1, (10, 20, 30, 2 * OWN_BYTES - 30))
+
+
+def test_what_all_ranks_share_is_kept_once_and_comes_back(
+    held: tuple[Memory, Peers],
+) -> None:
+    theirs, peers = held
+    keeping, third = Memory(), Memory()
+    for step in (5, 6):
+        share(theirs, 2, step)
+        share(third, 1, step)
+        assert Mirror(keeping, KEY).fetch(Other(peers.address, range(2, 3), 4, OWN))
+    kept = [one for one in keeping.snapshots(1) if one["local"] == -1]
+    assert [(one["rank"], one["step"], one["own"]) for one in kept] == [(2, 6, True), (2, 5, True)]
+    assert all(one["bytes"] == OWN_BYTES - 30 for one in kept)
+    serving = [Peers("127.0.0.1", KEY, one) for one in (keeping, third)]
+    for one in serving:
+        threading.Thread(target=one.serve, daemon=True).start()
+    fresh = Memory()
+    make = partial(fresh.segment, 0)
+    with pytest.raises(NoCopy, match="what all ranks share is missing"):
+        fetch(serving[0].address, KEY, Asked(6, 2), make, others=[serving[0].address])
+    assert fresh.find(6) is None
+    fetch(serving[0].address, KEY, Asked(6, 2), make, others=[one.address for one in serving])
+    fresh.belongs(0, 2, 4, False)
+    assert read(fresh, 6, 2) == read(theirs, 6, 2)
+    for one in serving:
+        one.close()
 
 
 def test_what_is_newer_than_the_step_of_all_is_forgotten(held: tuple[Memory, Peers]) -> None:

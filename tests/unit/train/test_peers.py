@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from lockstep.train.memory import Memory
-from lockstep.train.peers import NoCopy, Peers, fetch
+from lockstep.train.peers import Asked, NoCopy, Peers, fetch
 from lockstep.train.segment import Segment
 
 KEY = b"the key of the job"
@@ -50,7 +50,7 @@ def content(memory: Memory) -> bytes:
 
 def test_a_copy_comes_whole(peers: Peers, holder: Memory) -> None:
     mine = Memory()
-    fetch(peers.address, KEY, 7, partial(mine.segment, 1))
+    fetch(peers.address, KEY, Asked(7), partial(mine.segment, 1))
     assert content(mine) == content(holder)
     assert mine.lacks(7, 2) == [0]
 
@@ -59,7 +59,7 @@ def test_a_copy_comes_whole(peers: Peers, holder: Memory) -> None:
 def test_nothing_comes_without_the_key_or_the_step(peers: Peers, key: bytes, step: int) -> None:
     mine = Memory()
     with pytest.raises(NoCopy, match="has no copy"):
-        fetch(peers.address, key, step, partial(mine.segment, 0))
+        fetch(peers.address, key, Asked(step), partial(mine.segment, 0))
     assert mine.files(0) == []
 
 
@@ -100,7 +100,8 @@ class Meddler:
 def test_a_copy_changed_or_cut_in_transfer_never_counts(peers: Peers, at: int, cut: bool) -> None:
     mine = Memory()
     with pytest.raises(NoCopy):
-        fetch(Meddler(peers.address, at, cut).address, KEY, 7, partial(mine.segment, 0))
+        address = Meddler(peers.address, at, cut).address
+        fetch(address, KEY, Asked(7), partial(mine.segment, 0))
     assert mine.find(7) is None
 
 
@@ -108,7 +109,7 @@ def test_nobody_there_is_told(holder: Memory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(NoCopy, match=address):
-        fetch(address, KEY, 7, lambda *_: pytest.fail("nothing to make"))
+        fetch(address, KEY, Asked(7), lambda *_: pytest.fail("nothing to make"))
 
 
 def test_memory_that_does_not_suffice_is_named_in_numbers() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lockstep.api import names, roles
+from lockstep.api import copies, names, roles
 from lockstep.api.code import Code
 from lockstep.api.core import Event, Node, Pod
 from lockstep.api.gang import Gang
@@ -47,6 +47,7 @@ def describe_job(
         ("Runtime", jobs.ran(job, now)),
         ("Goodput", in_words(status.goodput, now)),
         ("Done again", lost_in_words(status.goodput)),
+        ("Copies", copies.in_words(status.copies, status.replicated)),
         ("Checkpoints", status.history.saves or None),
     ]
     lines = [*_facts(facts), "", "Roles:", *_table(_roles(job.spec.roles))]

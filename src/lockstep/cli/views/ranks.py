@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from lockstep.api import copies
 from lockstep.api.core import Lease, Pod
 from lockstep.api.goodput import in_words, lost_in_words
 from lockstep.api.names import RANK_ANNOTATION, REPORT_ANNOTATION
@@ -41,8 +42,9 @@ def summary(job: TrainingJob, now: float) -> str:
     words = in_words(job.status.goodput, now)
     state = job.status.goodput.cause or job.status.phase.lower()
     lost = lost_in_words(job.status.goodput)
-    parts = (state, f"goodput {words}" if words else "", f"done again: {lost}" if lost else "")
-    return "; ".join(one for one in parts if one)
+    kept = copies.in_words(job.status.copies, job.status.replicated)
+    parts = [state, f"goodput {words}" if words else "", f"done again: {lost}" if lost else ""]
+    return "; ".join(one for one in (*parts, kept) if one)
 
 
 def _rows(job: TrainingJob, lease: Lease, node: str, now: float) -> Iterator[tuple[object, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from lockstep.api import checkpoint, names, timestamp
+from lockstep.api import checkpoint, copies, names, timestamp
 from lockstep.api.core import Event, Pod
 from lockstep.api.device_usage import DeviceUsage
 from lockstep.api.diagnosis import Diagnosis
@@ -52,6 +52,7 @@ def page(
         "attempts": timeline.attempts(job),
         "attempt": job.status.attempt,
         "checkpoint": _checkpoint(job),
+        "copies": _copies(job),
         "diagnosis": _diagnosis(job.status.diagnosis),
     }
     rows = {**shown_pods, **shown_events}
@@ -68,6 +69,15 @@ def _checkpoint(job: TrainingJob) -> Json | None:
         "interval": (wish.interval or "") if wish is not None else "",
         "directory": wish.directory if wish is not None else "",
     }
+
+
+def _copies(job: TrainingJob) -> Json | None:
+    """Return what a lost pod costs: steps, if copies elsewhere bound them, and memory."""
+    found, replicated = job.status.copies, job.status.replicated
+    if found is None:
+        return None
+    steps = found.every if copies.safe(found, replicated) else 0
+    return {"steps": steps, "memory": 2 * found.bytes}
 
 
 def _diagnosis(found: Diagnosis | None) -> Json | None:

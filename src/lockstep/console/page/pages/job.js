@@ -148,6 +148,7 @@ export function Job({ namespace, name }) {
       <${Fact} name="job.age"><${Age} since=${job.created} /><//>
       <${Fact} name="job.runtime"><${Age} since=${job.started} until=${job.ended} /><//>
       ${facts.checkpoint ? html`<${Fact} name="job.checkpoint">${facts.checkpoint.last ? html`<${Age} since=${facts.checkpoint.last} />` : '–'}${facts.checkpoint.interval ? html` <span class="faint">${t('job.every', { interval: facts.checkpoint.interval })}</span>` : ''}<//>` : null}
+      ${facts.copies ? html`<${Fact} name="job.lostPod">${facts.copies.steps ? t('job.atMost', { steps: facts.copies.steps }) : t('job.allSteps')} <span class="faint">${t('job.copies', { size: (facts.copies.memory / 1e9).toFixed(2) })}</span><//>` : null}
     </dl>
     <section><h2>${t('timeline.title')}</h2><${Timeline} job=${job} stages=${facts.timeline || []} attempts=${facts.attempts || []} pods=${pods} events=${events} /></section>
     <${Slow} pods=${pods} /><${Cost} namespace=${namespace} name=${name} />
