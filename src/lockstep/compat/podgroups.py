@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Final
 
@@ -14,16 +14,14 @@ from lockstep.api.validation import Problem
 from lockstep.compat.admission import different
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.pods import queue_of
-from lockstep.compat.tiers import TOPOLOGY, NetworkTopology, by_hypernodes, by_labels
+from lockstep.compat.tiers import NetworkTopology, by_hypernodes, by_labels
 from lockstep.compat.translation import (
     Look,
     Native,
     Refused,
-    Source,
     Strict,
     Translation,
     read,
-    translating_with,
 )
 
 Json = dict[str, Any]
@@ -100,7 +98,8 @@ class KaiSpec(Strict, frozen=True):
     sub_groups: list[SubGroup] = []
 
 
-def _volcano(obj: AnyObject, look: Look) -> Translation:
+def volcano(obj: AnyObject) -> Translation:
+    """Return a PodGroup of Volcano as a gang."""
     spec = read(obj.spec, VolcanoSpec)
     return _gang(
         obj,
@@ -111,12 +110,18 @@ def _volcano(obj: AnyObject, look: Look) -> Translation:
     )
 
 
-def _coscheduling(obj: AnyObject, look: Look) -> Translation:
+def coscheduling(obj: AnyObject) -> Translation:
+    """Return a PodGroup of coscheduling as a gang."""
     spec = read(obj.spec, CoschedulingSpec)
     return _gang(obj, spec.min_member, "")
 
 
-def _kai(obj: AnyObject, look: Look) -> Translation:
+def kai(obj: AnyObject, look: Look) -> Translation:
+    """Return a PodGroup of KAI as a gang; *look* finds the tiers that it names.
+
+    Raises:
+        Refused: when something in it cannot be honoured.
+    """
     spec = read(obj.spec, KaiSpec)
     made = {"priorityClassName": spec.priority_class_name}
     wish = _levels(spec.topology_constraint, "spec.topologyConstraint", look)
@@ -222,13 +227,3 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
         "running": gang.status.running,
         **({"scheduled": gang.status.bound} if group == COSCHEDULING.group else {}),
     }
-
-
-def source(kind: ForeignKind, translate: Callable[[AnyObject, Look], Translation]) -> Source:
-    """Return *kind* as one that is served."""
-    return Source(kind, translating_with(translate), status_of, reads=(TOPOLOGY,))
-
-
-VOLCANO_SOURCE: Final = source(VOLCANO, _volcano)
-COSCHEDULING_SOURCE: Final = source(COSCHEDULING, _coscheduling)
-KAI_SOURCE: Final = source(KAI, _kai)

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -57,19 +57,13 @@ def nothing(kind: ForeignKind, namespace: str, name: str) -> None:
     """Find no object."""
 
 
-class ToNative(Protocol):
-    """Translates an object; those that it names are looked up by the second argument."""
-
-    def __call__(self, obj: AnyObject, look: Look = nothing) -> Translation:
-        """Return the object as objects of ours."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """One kind of a dialect that is served."""
 
     kind: ForeignKind
-    to_native: ToNative
+    translate: Callable[..., Translation]
+    """Makes an object into objects of ours; one that reads others gets what finds them as well."""
     status_of: Callable[[AnyObject, Sequence[Native], Sequence[Problem]], Json]
     """Its status, given what it was made into and what is wrong with it. Depends on nothing else,
     so that nothing is written where nothing has changed."""
@@ -88,6 +82,18 @@ class Source:
     """Kinds whose objects it names; when one of them changes its own are looked at again."""
     built_in: bool = False
     """Whether every server has the kind, and someone who serves it, but the embedded one."""
+
+    def to_native(self, obj: AnyObject, look: Look = nothing) -> Translation:
+        """Return *obj* as objects of ours, or as a refusal; *look* finds those that it names."""
+        try:
+            return self.translate(obj, look) if self.reads else self.translate(obj)
+        except Refused as refused:
+            return Translation(refusals=(refused.problem,))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # No rule looked at the part; it is told all the same, and nothing is made by halves.
+            log.warning("%s %s: %r", obj.kind, obj.metadata.name, error, exc_info=error)
+            words = f"a part of it has a value of a wrong type: {error}"
+            return Translation(refusals=(Problem("spec", None, words),))
 
     @property
     def resource(self) -> Resource[AnyObject]:
@@ -122,25 +128,11 @@ def read(tree: Json, type_: type[T], at: str = "spec") -> T:
         raise Refused(where, None, _PATH.sub("", text)) from None
 
 
-def translating(
-    translate: Callable[[AnyObject], Translation],
-) -> ToNative:
-    """Return *translate* with what it raises as a refusal in its answer."""
-    return translating_with(lambda obj, look: translate(obj))
+def managed_by(usual: str) -> Callable[[AnyObject], str]:
+    """Return what tells who is to serve an object; empty where it names none but the *usual*."""
 
+    def manager(obj: AnyObject) -> str:
+        named = obj.spec.get("managedBy")
+        return named if isinstance(named, str) and named != usual else ""
 
-def translating_with(translate: Callable[[AnyObject, Look], Translation]) -> ToNative:
-    """Return *translate*, which looks objects up, with what it raises as a refusal."""
-
-    def translated(obj: AnyObject, look: Look = nothing) -> Translation:
-        try:
-            return translate(obj, look)
-        except Refused as refused:
-            return Translation(refusals=(refused.problem,))
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            # No rule looked at the part; it is told all the same, and nothing is made by halves.
-            log.warning("%s %s: %r", obj.kind, obj.metadata.name, error, exc_info=error)
-            words = f"a part of it has a value of a wrong type: {error}"
-            return Translation(refusals=(Problem("spec", None, words),))
-
-    return translated
+    return manager

@@ -12,7 +12,7 @@ from lockstep.api.core import AnyObject
 from lockstep.api.meta import Condition
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.wire import convert
-from lockstep.compat.kubeflow.sources import SOURCES
+from lockstep.compat.registry import sources
 from lockstep.compat.translation import Translation
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
@@ -20,7 +20,7 @@ from lockstep.jobs.objects import pod
 from lockstep.jobs.validate import problems
 
 Json = dict[str, Any]
-PYTORCH = next(s for s in SOURCES if s.kind.kind == "PyTorchJob")
+PYTORCH = next(s for s in sources() if s.kind.kind == "PyTorchJob")
 
 
 def replica(replicas: int = 1, policy: str = "OnFailure", **container: Any) -> Json:

@@ -15,14 +15,14 @@ from tests.support import jobs
 from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
 from lockstep.api.wire import convert
-from lockstep.compat.kubeflow.sources import SOURCES
+from lockstep.compat.registry import sources
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
 from lockstep.jobs.objects import pod
 
 Json = dict[str, Any]
 SAMPLES = Path(__file__).parent / "samples"
-BY_KIND = {source.kind.kind: source for source in SOURCES}
+BY_KIND = {s.kind.kind: s for s in sources() if s.kind.group == "kubeflow.org"}
 PREFIX = "training.kubeflow.org/"
 
 

@@ -10,14 +10,14 @@ from lockstep.api.core import AnyObject
 from lockstep.api.training import TrainingJob
 from lockstep.api.wire import convert
 from lockstep.compat.foreign_kinds import ForeignKind
-from lockstep.compat.trainer.sources import SOURCES
+from lockstep.compat.registry import sources
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
 from lockstep.jobs.objects import pod
 from lockstep.jobs.validate import problems
 
 Json = dict[str, Any]
-(TRAINER,) = SOURCES
+TRAINER = next(s for s in sources() if s.kind.kind == "TrainJob")
 
 
 def runtime(policy: Json, *more: Json, **node: Any) -> Json:

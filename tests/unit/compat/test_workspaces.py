@@ -12,9 +12,10 @@ from lockstep.api.notebooks import Environment, Kernel
 from lockstep.api.wire import convert
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.jupyter import kinds as jupyter
-from lockstep.compat.jupyter import sources, translate
+from lockstep.compat.jupyter import translate
 from lockstep.compat.kubeflow import kinds, workspace
 from lockstep.compat.kubeflow.notebook import Notebook
+from lockstep.compat.registry import sources
 from lockstep.compat.translation import Look, Refused, Source, nothing
 
 Json = dict[str, Any]
@@ -152,7 +153,7 @@ def translated(source: Source, one: AnyObject, look: Look = nothing) -> Sequence
     return found.objects
 
 
-NOTEBOOK, GATEWAY, SPEC, KERNEL = sources.SOURCES
+NOTEBOOK, GATEWAY, SPEC, KERNEL = (s for s in sources() if s.kind.group == "kubeflow.tkestack.io")
 REQUESTS = {"resources": {"requests": {"cpu": 1}, "limits": {"nvidia.com/gpu": 1}}}
 POD = {"spec": {"containers": [{"name": "kernel", "image": "own", **REQUESTS}]}}
 

@@ -75,12 +75,6 @@ def to_native(obj: AnyObject) -> Translation:
     return Translation((made, *brought), expires_after=spec.ttl_seconds_after_finished)
 
 
-def manager(obj: AnyObject) -> str:
-    """Return who is to serve *obj*; empty where it does not say or names the usual controller."""
-    named = obj.spec.get("managedBy")
-    return named if isinstance(named, str) and named != MANAGER else ""
-
-
 def _checked(obj: AnyObject, spec: JobSetSpec) -> None:
     name, network = obj.metadata.name, spec.network
     if network is not None and network.subdomain not in ("", name):

@@ -99,12 +99,6 @@ def to_native(obj: AnyObject, look: Look) -> Translation:
     return Translation((native, *claims))
 
 
-def manager(obj: AnyObject) -> str:
-    """Return who is to serve *obj*; empty where it does not say or names the usual controller."""
-    named = obj.spec.get("managedBy")
-    return named if isinstance(named, str) and named != MANAGER else ""
-
-
 def _runtime(obj: AnyObject, spec: TrainJobSpec, look: Look) -> RuntimeSpec:
     ref = spec.runtime_ref
     if ref.api_group != GROUP:
