@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from lockstep.api.core import AnyObject
 from lockstep.api.resource import Resource
-from lockstep.api.wire import Wire
+from lockstep.api.wire import Json, Wire
 
-Json = dict[str, Any]
 T = TypeVar("T", bound=Wire)
 
 DIALECT_LABEL: Final = "lockstep.dev/dialect"

@@ -8,10 +8,9 @@ from typing import Any, Final
 from lockstep.api.core import CLAIMS, CONFIG_MAPS, AnyObject
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.wire import Json
 from lockstep.compat.pods import kai_queue
 from lockstep.compat.translation import Native
-
-Json = dict[str, Any]
 
 UNLIMITED: Final = 2**31 - 1
 """Restarts of a job that starts again as often as it takes."""

@@ -11,6 +11,7 @@ from msgspec import Meta
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import GANGS, Gang
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.admission import different
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.pods import queue_of
@@ -24,7 +25,6 @@ from lockstep.compat.translation import (
     read,
 )
 
-Json = dict[str, Any]
 Count = Annotated[int, Meta(ge=0)]
 
 VOLCANO: Final = ForeignKind(

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.names import GROUP
 from lockstep.api.queue import QUEUES, Queue
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Native
-
-Json = dict[str, Any]
 
 MADE_OF: Final = f"{GROUP}/made-of"
 IMPLIED: Final = "implied"

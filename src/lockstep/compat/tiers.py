@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
 from lockstep.api.names import GROUP, VERSION
 from lockstep.api.topology import DEFAULT_TOPOLOGY
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.translation import Look, Refused, Strict
-
-Json = dict[str, Any]
 
 TOPOLOGY: Final = ForeignKind(GROUP, VERSION, "Topology", "topologies", namespaced=False)
 """Ours, where it is looked up."""

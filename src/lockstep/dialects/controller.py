@@ -22,6 +22,7 @@ from lockstep.api.names import JOB_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.foreign_kinds import DIALECT_LABEL, ForeignKind
 from lockstep.compat.kai import placement
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS
@@ -53,8 +54,6 @@ from lockstep.runtime.execution import execute
 from lockstep.runtime.manager import Manager
 from lockstep.runtime.refusals import refuses
 from lockstep.runtime.status import write_status
-
-Json = dict[str, Any]
 
 _EMBEDDED: Final = "+lockstep-"
 """In the version of the embedded API server, beside which no one serves built-in kinds."""

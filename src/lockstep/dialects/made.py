@@ -13,12 +13,10 @@ from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.validation import Problem
-from lockstep.api.wire import convert, to_builtins
+from lockstep.api.wire import Json, convert, to_builtins
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS
 from lockstep.compat.translation import Native
 from lockstep.kube.errors import ApiError
-
-Json = dict[str, Any]
 
 _KINDS: Final = (
     *(TRAINING_JOBS, QUEUES, GANGS, CONFIG_MAPS, NOTEBOOKS, ENVIRONMENTS, KERNELS),

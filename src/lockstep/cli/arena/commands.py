@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from lockstep.api.wire import Json
 from lockstep.cli.arena.flags import GLOBAL, NAMES, TYPES, Flag
 from lockstep.cli.arena.parse import HELP, Values, flags_help, parse
 from lockstep.cli.failure import BadInput
 
-Json = dict[str, Any]
 Verb = Callable[[list[str]], None]
 
 _TYPE: Final = Flag("type", short="T", becomes="(a check)")

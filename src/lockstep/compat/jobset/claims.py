@@ -6,16 +6,15 @@ Facts: kubernetes-sigs/jobset:pkg/controllers/volume_claim_policy.go and its web
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.label_syntax import subdomain_problems
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.admission import different
 from lockstep.compat.jobset.objects import ClaimPolicy
 from lockstep.compat.translation import Refused
-
-Json = dict[str, Any]
 
 _LONGEST: Final = 63
 

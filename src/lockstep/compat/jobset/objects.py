@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Strict
 
-Json = dict[str, Any]
 Count = Annotated[int, Meta(ge=0)]
 
 

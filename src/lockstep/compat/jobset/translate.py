@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.admission import different, dns_label
 from lockstep.compat.jobset.claims import claims
@@ -16,8 +17,6 @@ from lockstep.compat.kubernetes.job import USUAL_BACKOFF, completion, side_by_si
 from lockstep.compat.kubernetes.objects import JobSpec
 from lockstep.compat.pods import queue_of, template
 from lockstep.compat.translation import Refused, Translation, read
-
-Json = dict[str, Any]
 
 PREFIX: Final = "jobset.sigs.k8s.io/"
 MANAGER: Final = "jobset.sigs.k8s.io/jobset-controller"

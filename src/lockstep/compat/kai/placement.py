@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.compat.tiers import by_labels
 from lockstep.compat.translation import Look, Translation
-
-Json = dict[str, Any]
 
 _LEVELS: Final = {
     "required": "kai.scheduler/topology-required-placement",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.kubernetes.objects import JobSpec
 from lockstep.compat.pods import queue_of, template
 from lockstep.compat.translation import Refused, Translation, read
-
-Json = dict[str, Any]
 
 PREFIX: Final = "batch.kubernetes.io/"
 USUAL_BACKOFF: Final = 6

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import Gang
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.kueue.kinds import CLUSTER_QUEUE, FLAVOR, LOCAL_QUEUE
 from lockstep.compat.kueue.objects import ClusterQueueSpec, ResourceFlavorSpec, Taint
 from lockstep.compat.pods import local_queue
 from lockstep.compat.tiers import TOPOLOGY, by_labels
 from lockstep.compat.translation import Look, Refused, Translation, read
-
-Json = dict[str, Any]
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"

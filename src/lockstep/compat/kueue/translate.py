@@ -9,7 +9,7 @@ from typing import Any, Final
 from lockstep.api.core import PRIORITY_CLASSES, AnyObject
 from lockstep.api.quantity import parse
 from lockstep.api.validation import Problem
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.kueue.admission import check_flavor, check_groups, check_selector
 from lockstep.compat.kueue.kinds import ADMISSION_CHECK, PriorityClass
 from lockstep.compat.kueue.objects import (
@@ -27,8 +27,6 @@ from lockstep.compat.pods import local_queue
 from lockstep.compat.queues import made_of, queue, queue_of, shown
 from lockstep.compat.tiers import by_labels
 from lockstep.compat.translation import Look, Native, Refused, Translation, read
-
-Json = dict[str, Any]
 
 PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 HELD: Final = ("Hold", "HoldAndDrain")

@@ -7,18 +7,17 @@ was made from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import GANGS, Gang
 from lockstep.api.validation import Problem
+from lockstep.api.wire import Json
 from lockstep.compat.pods import queue_of
 from lockstep.compat.tiers import by_labels
 from lockstep.compat.translation import Look, Native, Refused, Strict, Translation, read
-
-Json = dict[str, Any]
 
 SCHEDULED: Final = "PodGroupInitiallyScheduled"
 _PLACED: Final = ("Placed", "Running", "Finished")

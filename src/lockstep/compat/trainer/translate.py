@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from msgspec import structs
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat.jobset import translate as jobsets
 from lockstep.compat.trainer.kinds import CLUSTER_RUNTIME, GROUP, RUNTIME
 from lockstep.compat.trainer.objects import (
@@ -27,8 +28,6 @@ from lockstep.compat.trainer.objects import (
 )
 from lockstep.compat.trainer.runtimes import NODE, STEP, built_in
 from lockstep.compat.translation import Look, Refused, Translation, read
-
-Json = dict[str, Any]
 
 MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
 _INITIALIZERS: Final = {"dataset": "dataset-initializer", "model": "model-initializer"}

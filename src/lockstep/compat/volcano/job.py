@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import AnyObject
+from lockstep.api.wire import Json
 from lockstep.compat import native
 from lockstep.compat.admission import different
 from lockstep.compat.pods import template
@@ -14,8 +15,6 @@ from lockstep.compat.translation import Refused, Translation, read
 from lockstep.compat.volcano import plugins
 from lockstep.compat.volcano.admission import check_job, check_topology
 from lockstep.compat.volcano.objects import JobSpec, Policy, Task
-
-Json = dict[str, Any]
 
 PREFIX: Final = "volcano.sh/"
 SCHEDULER: Final = "volcano"
