@@ -23,7 +23,7 @@ from lockstep.jobs.validate import problems
 Json = dict[str, Any]
 LINES = (Path(__file__).parent / "arena_lines.txt").read_text().splitlines()
 SUBMITS = [line for line in LINES if "submit" in line.split()[:5] and "--help" not in line.split()]
-REFUSED = {"--rdma": 1}
+REFUSED: dict[str, int] = {}
 """What of its documentation is not served, and in how many of its lines."""
 
 
@@ -182,3 +182,33 @@ def test_older_spellings_are_the_same() -> None:
 def test_a_job_that_could_not_run_is_not_sent() -> None:
     with pytest.raises(BadInput, match=r"metadata\.name"):
         commands.run(["submit", "pytorch", "--name=9", "--image=i", "--dry-run", "run"])
+
+
+VERBS = (
+    "list, get, logs, delete, prune, attach, top node, data, data list, whoami, scalein etjob, "
+    "scaleout etjob, version, submit tfjob, serve custom, serve list, serve ls, serve attach, "
+    "serve update custom, serve traffic-split"
+)
+
+
+@pytest.mark.parametrize("line", VERBS.split(", "))
+def test_help_of_every_verb_names_its_flags(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    commands.run([*line.split(), "--help"])
+    told = capsys.readouterr().out
+    assert told.startswith(f"arena {' '.join(line.split()[:2])}")
+    assert "--namespace" in told
+
+
+def test_logs_since_a_moment_are_those_of_the_time_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, ...]] = []
+    monkeypatch.setattr(commands, "_lockstep", lambda values, *words: done.append(words))
+    monkeypatch.setattr("time.time", lambda: 1_767_225_660.0)
+    commands.run(["logs", "job", "--since-time=2026-01-01T00:00:00Z"])
+    assert done == [("logs", "job", "--since=60s")]
+
+
+def test_rdma_asks_for_a_nic_and_its_memory() -> None:
+    (job,) = objects("pytorchjob", values("pytorchjob", "--rdma"), "run")
+    main = job["spec"]["roles"][0]["template"]["spec"]["containers"][0]
+    assert main["resources"]["limits"] == {"rdma/hca": 1}
+    assert main["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}

@@ -195,7 +195,7 @@ def _sequence(text: str) -> list[str]:
 
 def _launched(type_: str, given: Values) -> Json:
     """Return a job of a launcher, which runs the command, and workers that let it in."""
-    quiet = {**given, "gpus": 0, "device": []}
+    quiet = {**given, "gpus": 0, "device": [], "rdma": False}
     if not given.get("mounts_on_launcher", True):
         quiet |= {"data": [], "data_dir": []}
     notes = given["annotation"]
@@ -254,7 +254,7 @@ def _tensorboard(given: Values, meta: Json) -> Json:
     """Return a job that shows the logs until it is deleted."""
     image = given.get("tensorboard_image") or given.get("image") or given.get("worker_image")
     show = f"tensorboard --logdir {given['logdir']} --host 0.0.0.0 --port {TENSORBOARD_PORT}"
-    plain = {**given, "gpus": 0, "device": [], "sync_mode": "", "share_memory": ""}
+    plain = {**given, "gpus": 0, "device": [], "rdma": False, "sync_mode": "", "share_memory": ""}
     plain |= {"config_file": [], "env": [], "image": image, "command": show}
     role = {"name": "tensorboard", "template": pods.template(plain)}
     spec = {"framework": "plain", "launcher": "None", "roles": [role]}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstep.api.wire import Json
 from lockstep.cli.arena.flags import GLOBAL, NAMES, TYPES, Flag
-from lockstep.cli.arena.parse import HELP, Values, flags_help, parse
+from lockstep.cli.arena.parse import HELP, HelpAsked, Values, flags_help, parse
 from lockstep.cli.failure import BadInput
 
 Verb = Callable[[list[str]], None]
@@ -53,7 +53,10 @@ def run(args: Sequence[str]) -> None:
     if name not in VERBS:
         raise BadInput(f"unknown command: arena {name}", f"there are: {', '.join(VERBS)}")
     at = 1 if rest and not rest[0].startswith("-") else 0
-    VERBS[name]([*rest[:at], *before, *rest[at:]])
+    try:
+        VERBS[name]([*rest[:at], *before, *rest[at:]])
+    except HelpAsked as asked:
+        print(flags_help(" ".join([name, *rest[:at]]), asked.flags))
 
 
 def _help() -> str:
@@ -78,9 +81,6 @@ def _submit(args: list[str]) -> None:
     type_ = NAMES.get(given_type, given_type)
     if type_ not in TYPES:
         raise BadInput(f"unknown type of job: {given_type}", f"there are: {', '.join(TYPES)}")
-    if any(word in HELP for word in args):
-        print(flags_help(f"submit {type_}", TYPES[type_]))
-        return
     values, command = parse(args, (*TYPES[type_], Flag("dry-run", "switch", becomes="(print it)")))
     from lockstep.cli.arena.build import objects
 
@@ -220,7 +220,7 @@ def _logs(args: list[str]) -> None:
     )
     values, rest = parse(args, flags)
     if values["since_time"]:
-        raise BadInput("--since-time is not served by Lockstep", "write --since=10m")
+        values["since"] = _until_now(values["since_time"])
     name = _one(rest, "logs")
     words = [f"pod/{values['instance']}" if values["instance"] else name]
     words += ["--follow"] * bool(values["follow"]) + ["--timestamps"] * bool(values["timestamps"])
@@ -228,6 +228,18 @@ def _logs(args: list[str]) -> None:
         if values[flag] is not None:
             words.append(f"--{flag}={values[flag]}")
     _lockstep(values, "logs", *words)
+
+
+def _until_now(moment: str) -> str:
+    """Return the time since *moment*, which is written as in an object's status."""
+    import time
+
+    from lockstep.api import timestamp
+
+    try:
+        return f"{max(1, round(time.time() - timestamp.parse(moment)))}s"
+    except ValueError as error:
+        raise BadInput(f"--since-time: {error}", "write it as 2026-01-31T12:00:00Z") from None
 
 
 def _delete(args: list[str]) -> None:

@@ -81,7 +81,7 @@ COMMON: Final = (
     Flag("hostNetwork", "switch", becomes="template.hostNetwork"),
     Flag("hostIPC", "switch", becomes="template.hostIPC"),
     Flag("hostPID", "switch", becomes="template.hostPID"),
-    Flag("rdma", "switch"),
+    Flag("rdma", "switch", becomes="template.containers.resources"),
     Flag("model-name"),
     Flag("model-source"),
     *_SYNC,

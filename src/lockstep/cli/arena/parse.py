@@ -16,6 +16,14 @@ _EMPTY: Final[dict[str, object]] = {"list": (), "switch": False}
 HELP: Final = ("-h", "--help")
 
 
+class HelpAsked(Exception):
+    """The words ask for help: with which *flags*."""
+
+    def __init__(self, flags: Iterable[Flag]) -> None:
+        super().__init__()
+        self.flags = tuple(flags)
+
+
 def key(flag: Flag) -> str:
     """Return the name under which the value of *flag* is found."""
     return flag.name.replace("-", "_")
@@ -23,7 +31,7 @@ def key(flag: Flag) -> str:
 
 def flags_help(what: str, flags: Iterable[Flag]) -> str:
     """Return the flags of ``arena WHAT``, and the field that each of them sets."""
-    lines = [f"arena {what} FLAGS 'COMMAND'", ""]
+    lines = [f"arena {what} FLAGS", ""]
     for flag in (*flags, *GLOBAL):
         spelled = ", ".join([f"-{flag.short}"] * bool(flag.short) + [f"--{flag.name}"])
         told = flag.becomes or "refused: not served"
@@ -38,7 +46,9 @@ def parse(args: Sequence[str], flags: Iterable[Flag]) -> tuple[Values, list[str]
 
     Raises:
         BadInput: for a flag that is unknown, has no value, or one that makes no sense.
+        HelpAsked: when one of the words asks for help.
     """
+    flags = tuple(flags)
     known: dict[str, Flag] = {}
     values: Values = {}
     for flag in (*GLOBAL, *flags):
@@ -52,6 +62,8 @@ def parse(args: Sequence[str], flags: Iterable[Flag]) -> tuple[Values, list[str]
     for word in todo:
         if word == "--":
             return values, [*rest, *todo]
+        if word in HELP:
+            raise HelpAsked(flags)
         if not word.startswith("-") or word == "-":
             rest.append(word)
             continue
@@ -72,7 +84,7 @@ def _flag(word: str, known: dict[str, Flag], todo: Iterator[str]) -> tuple[Flag,
     if found is None and not word.startswith("--") and word[:2] in known:
         found, equals, text = known[word[:2]], "=", word[2:].removeprefix("=")
     if found is None:
-        raise BadInput(f"unknown flag: {name}", "arena submit TYPE --help names them")
+        raise BadInput(f"unknown flag: {name}", "--help behind the command names its flags")
     if found.kind == "switch" and not equals:
         return found, "true"
     if not equals:

@@ -14,6 +14,8 @@ RSYNC_IMAGE: Final = "registry.cn-zhangjiakou.aliyuncs.com/acs/rsync:v3.1.0-aliy
 """The one that Arena takes by default."""
 LOGS: Final = "/arena_logs/training_logs"
 """Where logs for TensorBoard lie on a node, unless they go to a claim."""
+RDMA: Final = "rdma/hca"
+"""What the shared RDMA device plugin calls its NICs."""
 LARGEST_FILE: Final = 1 << 19
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute", "")
 
@@ -51,6 +53,8 @@ def template(given: Values, **own: Any) -> Json:
     main["env"] = [{"name": k, "value": v} for k, v in _environment(given, said).items()]
     if resources := _resources(said):
         main["resources"] = resources
+    if said.get("rdma"):
+        main["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
     spec: Json = {"containers": [main]}
     spec |= {field: True for field in ("hostNetwork", "hostIPC", "hostPID") if said.get(field)}
     if nodes := pairs("selector", said.get("selector") or []):
@@ -94,6 +98,8 @@ def _resources(said: Values) -> Json:
             limits[name] = most
     if said.get("gpus"):
         limits["nvidia.com/gpu"] = said["gpus"]
+    if said.get("rdma"):
+        limits[RDMA] = 1
     limits |= pairs("device", said.get("device") or [])
     found = {"limits": limits, "requests": requests}
     return {name: amounts for name, amounts in found.items() if amounts}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from lockstep.api.core import PODS
 from lockstep.api.wire import Json
 from lockstep.cli.arena import pods, serving
 from lockstep.cli.arena.flags import Flag
-from lockstep.cli.arena.parse import HELP, Values, flags_help, parse
+from lockstep.cli.arena.parse import HELP, Values, parse
 from lockstep.cli.connect import Session, run
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.output import Format, encode
@@ -17,15 +18,17 @@ from lockstep.kube.errors import NotFound
 
 Run = Callable[..., None]
 
+SERVICE_LABEL: Final = "serving.kserve.io/inferenceservice"
 _COMMON: Final = (
     Flag("type", short="T", becomes="(a check)"),
     Flag("version", becomes="(which version)"),
     Flag("all-namespaces", "switch", short="A", becomes="(where)"),
     Flag("output", default="wide", short="o", becomes="(how it is printed)"),
     Flag("tail", "number", short="t", becomes="(how much)"),
-    Flag("follow", "switch", short="f"),
-    Flag("instance", short="i"),
+    Flag("instance", short="i", becomes="(which pod)"),
+    Flag("container", short="c", becomes="(which container)"),
 )
+_VERBS: Final = ("list", "ls", "get", "logs", "log", "attach", "delete", "del")
 
 
 def help_() -> str:
@@ -33,7 +36,7 @@ def help_() -> str:
     return (
         "  arena serve TYPE --name NAME ... 'COMMAND'    "
         f"TYPE: {', '.join(serving.TYPES)}\n"
-        "  arena serve list | get NAME | logs NAME | delete NAME...\n"
+        "  arena serve list | get NAME | logs NAME | attach NAME | delete NAME...\n"
         "  arena serve update TYPE --name NAME ...       flags that are given change it\n"
         "  arena serve traffic-split --name NAME --version-weight V1:90 --version-weight V2:10\n\n"
         "  arena serve TYPE --help lists the flags."
@@ -64,30 +67,51 @@ def serve(args: list[str], lockstep: Run, target: Callable[[Values], Any]) -> No
             raise BadInput("--name and --version-weight must be set", "--version-weight V1:90")
         weights = values["version_weight"]
         _change(target(values), values["name"], lambda there: serving.split(there, weights))
-    elif verb in ("list", "get", "logs", "delete"):
+    elif verb in _VERBS:
         _show(verb, rest, lockstep, target)
     else:
-        known = (*serving.TYPES, "update", "traffic-split", "list", "get", "logs", "delete")
+        known = (*serving.TYPES, "update", "traffic-split", *_VERBS)
         raise BadInput(f"unknown command: arena serve {verb}", f"there are: {', '.join(known)}")
 
 
 def _show(verb: str, args: list[str], lockstep: Run, target: Callable[[Values], Any]) -> None:
     values, names = parse(args, _COMMON)
-    if verb == "list":
+    if verb in ("list", "ls"):
         lockstep(values, "serve", "list", *(["-A"] * bool(values["all_namespaces"])))
         return
     if not names:
         usage = f"arena serve {verb} NAME"
         raise BadInput(f"arena serve {verb} needs the name of a service", usage)
-    if verb == "delete":
+    if verb in ("delete", "del"):
         for name in names:
             _delete(target(values), name)
         return
     if verb == "get":
         lockstep(values, "serve", "describe", names[0])
         return
+    if verb == "attach":
+        pod = values["instance"] or _first_pod(target(values), names[0])
+        lockstep(values, "exec", f"pod/{pod}", "-i", "--", *(names[1:] or ["sh"]))
+        return
     tail = [f"--tail={values['tail']}"] if values["tail"] is not None else []
+    if values["instance"]:
+        lockstep(values, "logs", f"pod/{values['instance']}", *tail)
+        return
     lockstep(values, "serve", "logs", names[0], *tail)
+
+
+def _first_pod(target: Any, service: str) -> str:
+    found: list[str] = []
+
+    async def look(session: Session) -> None:
+        chosen = f"{SERVICE_LABEL}={service}"
+        listing = await session.client.list(PODS, session.namespace, label_selector=chosen)
+        found.extend(sorted(pod.metadata.name for pod in listing.items))
+
+    run(target, look)
+    if not found:
+        raise CommandFailed(f"service {service} has no pods now", "arena serve get shows why")
+    return found[0]
 
 
 def _delete(target: Any, name: str) -> None:
@@ -104,9 +128,6 @@ def _delete(target: Any, name: str) -> None:
 
 
 def _submit(kind: str, args: list[str], target: Callable[[Values], Any]) -> None:
-    if set(args) & set(HELP):
-        print(flags_help(f"serve {kind}", serving.TYPES[kind]))
-        return
     values = serving.parsed(kind, args)
     made = serving.service(kind, values)
     if values["dry_run"]:
@@ -156,9 +177,6 @@ def _update(args: list[str], target: Callable[[Values], Any]) -> None:
     kind = serving.NAMES.get(args[0], args[0]) if args else ""
     if kind not in serving.TYPES:
         raise BadInput("arena serve update needs a type", f"one of: {', '.join(serving.TYPES)}")
-    if set(args) & set(HELP):
-        print(flags_help(f"serve {kind}", serving.TYPES[kind]))
-        return
     values, command = parse(args[1:], serving.TYPES[kind])
     if not values["name"]:
         raise BadInput("--name must be set", "write --name=NAME")
