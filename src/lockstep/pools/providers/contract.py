@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+from lockstep.api import names
+from lockstep.api.core import Taint
 from lockstep.api.node_pool import PoolRequest
+from lockstep.api.wire import to_builtins
+from lockstep.kube.errors import ApiError
 from lockstep.pools.core.pool import Pool
 
 
@@ -16,6 +20,20 @@ class ProviderError(Exception):
     def __init__(self, message: str, reason: str = "ProviderFailed") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+def said(pool: Pool, error: ApiError, kind: str, install: str) -> str:
+    """Return why the server did not do what a pool needs; *kind* may not be served there."""
+    if error.status == 404:
+        why = f"the server has no {kind}; {install}, or set another provider"
+        return f"pool {pool.name}: {why}"
+    return f"pool {pool.name}: {error}"
+
+
+def taints(stated: Sequence[Taint], request: PoolRequest) -> list[dict[str, Any]]:
+    """Return the taints of a new node: those stated, and one that holds it for its holders."""
+    held = {"key": names.HELD_TAINT, "value": request.id, "effect": "NoSchedule"}
+    return [*to_builtins(stated), *([held] if request.holders else [])]
 
 
 OUT_OF_STOCK = "OutOfStock"

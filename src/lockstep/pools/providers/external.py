@@ -24,11 +24,11 @@ from pathlib import Path
 
 import msgspec
 
-from lockstep.api import duration, names
+from lockstep.api import duration
 from lockstep.api.node_pool import PoolRequest
-from lockstep.api.wire import Json, to_builtins
+from lockstep.api.wire import Json
 from lockstep.pools.core.pool import Pool
-from lockstep.pools.providers.contract import Presence, ProviderError
+from lockstep.pools.providers.contract import Presence, ProviderError, taints
 
 ANSWER_LIMIT = 1 << 20
 """Bytes of an answer; a longer one is not read."""
@@ -100,11 +100,9 @@ def _word(text: str) -> str:
 
 def _creation(pool: Pool, request: PoolRequest, slots: Sequence[int]) -> Json:
     spec = pool.object.spec
-    taints = to_builtins(spec.template.taints)
-    if request.holders:
-        taints = [*taints, {"key": names.HELD_TAINT, "value": request.id, "effect": "NoSchedule"}]
+    bears = taints(spec.template.taints, request)
     nodes = [
-        {"slot": n, "name": pool.node_name(n), "labels": pool.labels(n), "taints": taints}
+        {"slot": n, "name": pool.node_name(n), "labels": pool.labels(n), "taints": bears}
         for n in slots
     ]
     return {

@@ -16,7 +16,9 @@ from lockstep.api.wire import Json, Wire, to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.pools.core.pool import Pool
-from lockstep.pools.providers.contract import OUT_OF_STOCK, Presence, ProviderError
+from lockstep.pools.providers.contract import OUT_OF_STOCK, Presence, ProviderError, said, taints
+
+MISSING = ("NodeClaims", "install Karpenter")
 
 
 class NodeClaimStatus(Wire, frozen=True):
@@ -53,7 +55,7 @@ class Karpenter:
                 continue
             except ApiError as error:
                 await self.delete(pool, made)
-                raise ProviderError(_said(pool, error)) from error
+                raise ProviderError(said(pool, error, *MISSING)) from error
             made[slot] = ""
 
     async def delete(self, pool: Pool, slots: Mapping[int, str]) -> None:
@@ -64,7 +66,7 @@ class Karpenter:
             except NotFound:
                 continue
             except ApiError as error:
-                raise ProviderError(_said(pool, error)) from error
+                raise ProviderError(said(pool, error, *MISSING)) from error
 
     async def present(self, pool: Pool) -> Presence:
         """Return the slots that have a claim which is not being deleted."""
@@ -72,7 +74,7 @@ class Karpenter:
         try:
             listing = await self._client.list(NODE_CLAIMS, label_selector=selector)
         except ApiError as error:
-            raise ProviderError(_said(pool, error)) from error
+            raise ProviderError(said(pool, error, *MISSING)) from error
         there = {
             int(slot): claim
             for claim in listing.items
@@ -88,9 +90,6 @@ def node_claim(pool: Pool, request: PoolRequest, slot: int) -> Json:
     provider, spec = pool.object.spec.provider.karpenter, pool.object.spec
     if provider is None:
         raise ProviderError("spec.provider.karpenter is not set", "ProviderMissing")
-    taints = to_builtins(spec.template.taints)
-    if request.holders:
-        taints.append({"key": names.HELD_TAINT, "value": request.id, "effect": "NoSchedule"})
     kind = "spot" if spec.spot else "on-demand"
     capacity = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [kind]}
     stated = to_builtins(provider.requirements)
@@ -102,16 +101,7 @@ def node_claim(pool: Pool, request: PoolRequest, slot: int) -> Json:
         "spec": {
             "nodeClassRef": to_builtins(provider.node_class_ref),
             "requirements": stated,
-            "taints": taints,
+            "taints": taints(spec.template.taints, request),
             "resources": {"requests": asked},
         },
     }
-
-
-def _said(pool: Pool, error: ApiError) -> str:
-    if error.status == 404:
-        return (
-            f"pool {pool.name}: the server has no NodeClaims; install Karpenter, or set another "
-            "provider"
-        )
-    return f"pool {pool.name}: {error}"

@@ -21,8 +21,9 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.pools.core.adoption import KEEP_ANNOTATION
 from lockstep.pools.core.pool import Pool
-from lockstep.pools.providers.contract import OUT_OF_STOCK, Presence, ProviderError
+from lockstep.pools.providers.contract import OUT_OF_STOCK, Presence, ProviderError, said
 
+MISSING = ("ProvisioningRequests", "install their CRD with cluster-autoscaler")
 ENDED = ("Failed", "BookingExpired", "CapacityRevoked")
 """Conditions of a request from which nothing comes any more."""
 
@@ -76,7 +77,7 @@ class Provisioning:
             with suppress(AlreadyExists):
                 await self._client.create(PROVISIONING_REQUESTS, asked, space)
         except ApiError as error:
-            raise ProviderError(_said(pool, error)) from error
+            raise ProviderError(said(pool, error, *MISSING)) from error
 
     async def delete(self, pool: Pool, slots: Mapping[int, str]) -> None:
         """Let nodes go, and withdraw requests of which nothing is wanted any more."""
@@ -86,7 +87,7 @@ class Provisioning:
                     await self._let_go(name)
             await self._withdraw(pool)
         except ApiError as error:
-            raise ProviderError(_said(pool, error)) from error
+            raise ProviderError(said(pool, error, *MISSING)) from error
 
     async def _let_go(self, name: str) -> None:
         gone = (names.POOL_LABEL, names.POOL_SLOT_LABEL)
@@ -122,7 +123,7 @@ class Provisioning:
                 label_selector=f"{names.POOL_LABEL}={pool.name}",
             )
         except ApiError as error:
-            raise ProviderError(_said(pool, error)) from error
+            raise ProviderError(said(pool, error, *MISSING)) from error
         known = {one.metadata.name: one for one in listing.items}
         slots, lost = set(pool.names), dict[int, str]()
         for request in pool.requests:
@@ -188,12 +189,3 @@ def provisioning_request(pool: Pool, request: PoolRequest, count: int) -> Json:
         "metadata": {"name": request.id, "labels": {names.POOL_LABEL: pool.name}},
         "spec": spec,
     }
-
-
-def _said(pool: Pool, error: ApiError) -> str:
-    if error.status == 404:
-        return (
-            f"pool {pool.name}: the server has no ProvisioningRequests; install their CRD with "
-            "cluster-autoscaler, or set another provider"
-        )
-    return f"pool {pool.name}: {error}"

@@ -14,11 +14,10 @@ from lockstep.api.core import NODES
 from lockstep.api.devices import Device
 from lockstep.api.node_pool import PoolRequest
 from lockstep.api.simulated import SIMULATED
-from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.pools.core.pool import Pool
-from lockstep.pools.providers.contract import Presence, ProviderError
+from lockstep.pools.providers.contract import Presence, ProviderError, taints
 
 _DEVICES = uuid.UUID("6f1a1c53-2f0f-4c6b-9d5e-6c6f636b7374")
 
@@ -66,9 +65,6 @@ def node_object(pool: Pool, request: PoolRequest, slot: int, now: float) -> dict
     """Return the Node object of a slot: not ready until the pool's time to arrive is over."""
     node = pool.node(slot)
     name = node.metadata.name
-    taints = to_builtins(node.spec.taints)
-    if request.holders:
-        taints += _taint(names.HELD_TAINT, request.id)
     annotations = dict(node.metadata.annotations)
     if names.DEVICES_ANNOTATION in annotations:
         annotations[names.DEVICES_ANNOTATION] = _own_devices(
@@ -81,7 +77,7 @@ def node_object(pool: Pool, request: PoolRequest, slot: int, now: float) -> dict
             "labels": dict(node.metadata.labels),
             "annotations": annotations,
         },
-        "spec": {"providerID": f"simulated://{name}", "taints": taints},
+        "spec": {"providerID": f"simulated://{name}", "taints": taints(node.spec.taints, request)},
         "status": {
             "capacity": dict(node.status.capacity),
             "allocatable": dict(node.status.allocatable),
@@ -96,10 +92,6 @@ def node_object(pool: Pool, request: PoolRequest, slot: int, now: float) -> dict
             ],
         },
     }
-
-
-def _taint(key: str, value: str) -> list[dict[str, str]]:
-    return [{"key": key, "effect": "NoSchedule", **({"value": value} if value else {})}]
 
 
 def _own_devices(text: str, node: str) -> str:
