@@ -22,7 +22,7 @@ from tools.cluster.layout import CONTROL, Node, Record
 from tools.cluster.machine import GO, Machine, first_process, spawn
 
 READY_SECONDS: Final = 120.0
-_TOOLS: Final = ("unshare", "nsenter", "ip", "nft", "runc", "mount", *images.NEEDED)
+_TOOLS: Final = ("unshare", "nsenter", "ip", "tc", "nft", "runc", "mount", *images.NEEDED)
 
 
 class ClusterError(Exception):
@@ -100,6 +100,10 @@ class Cluster:
     def cut_off(self, name: str, cut: bool = True) -> None:
         """Take a node's link away, or give it back."""
         network.set_link(self.process(CONTROL), self.node(name), up=not cut)
+
+    def limit_rail(self, name: str, rate: str = "") -> None:
+        """Slow the second link of a node down, to a rate as ``200mbit``, or let it be."""
+        network.limit_rail(self.process(self.node(name).name), rate)
 
     def freeze_node(self, name: str, frozen: bool = True) -> None:
         """Stop a node as a hypervisor does that pauses it, or let it go on."""

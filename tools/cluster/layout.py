@@ -19,6 +19,9 @@ BRIDGE: Final = "nodes0"
 LINKS: Final = "10.88.0"
 """The network between nodes; the control plane has address 1, the first node 11."""
 CONTROL_ADDRESS: Final = f"{LINKS}.1"
+RAIL: Final = "rail0"
+"""The second link of each node, for the traffic of jobs."""
+RAILS: Final = "10.89.0"
 POD_NETWORK: Final = "10.244.0.0/16"
 SERVICE_NETWORK: Final = "10.96.0.0/16"
 API_ADDRESS: Final = "10.96.0.1"
@@ -49,6 +52,11 @@ class Node:
     def address(self) -> str:
         """Return its address in the network between nodes."""
         return f"{LINKS}.{10 + self.number}"
+
+    @property
+    def rail_address(self) -> str:
+        """Return its address on the rail."""
+        return f"{RAILS}.{10 + self.number}"
 
     @property
     def pods(self) -> str:
