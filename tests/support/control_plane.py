@@ -130,6 +130,11 @@ class ControlPlane:
         answer = server.request("PATCH", f"/{path}", body, content_type=kind)
         assert answer.status == 200, answer.body
 
+    def delete(self, path: str) -> None:
+        """Delete the object at *path*."""
+        answer = ApiServer(self.data, self._port()).request("DELETE", f"/{path}")
+        assert answer.status in (200, 202), answer.body
+
     def _port(self) -> int:
         return int(self.ready_line.split()[1].rpartition(":")[2])
 

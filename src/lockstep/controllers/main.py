@@ -32,6 +32,7 @@ from lockstep.runtime.manager import Manager
 from lockstep.serve.main import add_serving
 from lockstep.tenants.main import add_profiles, add_teams
 from lockstep.workloads.main import add_workloads
+from lockstep.workloads.volumes import add_local_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,14 @@ class Options:
 
 
 Register = Callable[[Manager, Options], None]
+
+
+def _add_one_machine(manager: Manager, options: Options) -> None:
+    """Serve what kube-controller-manager and a provisioner of volumes serve on a cluster."""
+    add_workloads(manager)
+    if options.artefacts:
+        add_local_volumes(manager, Path(options.artefacts, "volumes"))
+
 
 CONTROLLERS: Final[tuple[Register, ...]] = (
     lambda manager, _: add_jobs(manager),
@@ -68,7 +77,7 @@ CONTROLLERS: Final[tuple[Register, ...]] = (
     # Process nodes show datasets to pods; the embedded server has them.
     lambda manager, options: add_serving(manager, cached=options.one_machine),
     lambda manager, options: (add_lifecycle if options.one_machine else add_silence)(manager),
-    lambda manager, options: add_workloads(manager) if options.one_machine else None,
+    lambda manager, options: _add_one_machine(manager, options) if options.one_machine else None,
     lambda manager, options: add_history(manager, options.records, options.closed_days),
 )
 """One function for each capability: it adds the capability's controllers to the manager."""

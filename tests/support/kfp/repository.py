@@ -43,7 +43,7 @@ def compiled(file: Path, target: Path) -> Any:
         found.append(pipeline_func)
 
     compiler.Compiler.compile = kept
-    dsl.component = functools.partial(dsl.component, base_image=BASE)
+    dsl.component = functools.partial(dsl.component, base_image=BASE, install_kfp_package=False)
     runpy.run_path(str(file), run_name="__main__")
     compiler.Compiler.compile = real
     return found[0]

@@ -84,7 +84,8 @@ _WORKLOADS: Final[Rules] = (
     rule("batch", "cronjobs/status", "patch"),
     rule("batch", "cronjobs/finalizers", "update"),
     rule("", "pods", "patch"),
-    rule("", "persistentvolumeclaims", "create"),
+    rule("", "persistentvolumeclaims", "create", "get", "patch"),
+    rule("storage.k8s.io", "storageclasses", "create"),
 )
 """What Kubernetes' own workloads take where no kube-controller-manager serves them."""
 _ANSWER_USAGE: Final = (
