@@ -58,8 +58,8 @@ class DriverSockets:
                     await _stop(servers)
                     own = {REGISTRATION: self._registration()}
                     servers = [
-                        await _serve(self.socket, self._services),
-                        await _serve(self._registry, own),
+                        await serve_at(self.socket, self._services),
+                        await serve_at(self._registry, own),
                     ]
                 await asyncio.sleep(LOOK_EVERY)
         finally:
@@ -89,7 +89,8 @@ class DriverSockets:
         return registration.RegistrationStatusResponse()
 
 
-async def _serve(socket: Path, services: Mapping[str, Methods]) -> grpc.aio.Server:
+async def serve_at(socket: Path, services: Mapping[str, Methods]) -> grpc.aio.Server:
+    """Serve services at a socket, in place of what is left there."""
     _make_room(socket)
     server = grpc.aio.server()
     handlers = (

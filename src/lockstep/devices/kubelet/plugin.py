@@ -15,6 +15,7 @@ import grpc
 from lockstep.compat.vendors import VENDORS, Vendor
 from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card, Inventory
+from lockstep.devices.kubelet.driver_sockets import Methods, serve_at, unary
 from lockstep.devices.kubelet.files import replace_file
 from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
 
@@ -92,7 +93,7 @@ class Plugin:
     async def run(self) -> None:
         """Serve until cancelled."""
         while True:
-            server = await self._serve()
+            server = await serve_at(self._socket, {SERVICE: self._methods()})
             try:
                 before = await self._register()
                 await self._until_restart(before)
@@ -120,14 +121,6 @@ class Plugin:
     def _kubelet(self) -> Path:
         return self._directory / "kubelet.sock"
 
-    async def _serve(self) -> grpc.aio.Server:
-        self._socket.unlink(missing_ok=True)
-        server = grpc.aio.server()
-        server.add_generic_rpc_handlers((self._handlers(),))
-        server.add_insecure_port(f"unix:{self._socket}")
-        await server.start()
-        return server
-
     async def _register(self) -> tuple[int, int]:
         identity = _identity(self._kubelet)
         async with grpc.aio.insecure_channel(f"unix:{self._kubelet}") as channel:
@@ -147,24 +140,16 @@ class Plugin:
         self.registered.set()
         return identity
 
-    def _handlers(self) -> grpc.GenericRpcHandler:
-        def unary(function: Any, request: Any) -> grpc.RpcMethodHandler:
-            return grpc.unary_unary_rpc_method_handler(
-                function, request.FromString, lambda answer: answer.SerializeToString()
-            )
-
-        return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "GetDevicePluginOptions": unary(self._get_options, wire.Empty),
-                "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-                    self._list, wire.Empty.FromString, lambda answer: answer.SerializeToString()
-                ),
-                "GetPreferredAllocation": unary(self._preferred, wire.PreferredAllocationRequest),
-                "Allocate": unary(self._allocate, wire.AllocateRequest),
-                "PreStartContainer": unary(self._start, wire.PreStartContainerRequest),
-            },
-        )
+    def _methods(self) -> Methods:
+        return {
+            "GetDevicePluginOptions": unary(self._get_options, wire.Empty),
+            "ListAndWatch": grpc.unary_stream_rpc_method_handler(
+                self._list, wire.Empty.FromString, lambda answer: answer.SerializeToString()
+            ),
+            "GetPreferredAllocation": unary(self._preferred, wire.PreferredAllocationRequest),
+            "Allocate": unary(self._allocate, wire.AllocateRequest),
+            "PreStartContainer": unary(self._start, wire.PreStartContainerRequest),
+        }
 
     # --- what kubelet calls ---
 
