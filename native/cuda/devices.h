@@ -14,3 +14,5 @@ int card_of(CUdevice device);
 int current_card(void);
 /* Say what a real driver would not survive; tests expect nothing on standard error. */
 CUresult misused(const char *what);
+/* names.c: a call by what programs ask cuGetProcAddress for; NULL: there is none. */
+void *call_by_name(const char *base, int version, uint64_t flags);

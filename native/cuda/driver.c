@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "devices.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -174,18 +173,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
 static CUresult alias_alloc(CUdeviceptr *out, size_t bytes) { return cuMemAlloc_v2(out, bytes); }
 
 CUresult cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status) {
-    char full[128];
-    (void)version, (void)flags;
-    Dl_info about;
-    if (!dladdr((void *)&cuGetProcAddress_v2, &about)) return CUDA_ERROR_NOT_FOUND;
-    void *self = dlopen(about.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-    *out = NULL;
-    for (int number = 4; number >= 1 && self && !*out; number--) {
-        if (number > 1) snprintf(full, sizeof full, "%s_v%d", name, number);
-        else snprintf(full, sizeof full, "%s", name);
-        *out = dlsym(self, full);
-    }
-    if (self) dlclose(self);
+    *out = call_by_name(name, version, flags);
     /* Some drivers give another address here than by their symbols. */
     if (getenv("LOCKSTEP_CUDA_ALIAS") && !strcmp(name, "cuMemAlloc")) *out = (void *)alias_alloc;
     if (status) *status = *out ? 0 : 1;

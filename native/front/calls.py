@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-HEAD = """/* Every call of the driver (CUDA 11.8 to 13.1). calls.py makes this from the names,
+HEAD = """/* Every call of the driver (CUDA 11.8 to 13.5). calls.py makes this from the names,
  * versions and parameters that CUDA's headers declare. */
 """
 GATED = re.compile(
-    r"cu(Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset|MemPrefetch|MemDiscardAndPrefetch|MemBatchDecompress)"
+    r"cu(Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset|MemPrefetch|MemDiscardAndPrefetch|MemBatchDecompress|FabricCpy)"
 )
 """Calls that use the card's time."""
 PLAIN = {

@@ -1,12 +1,9 @@
 /* Contexts that end: their events are asked about no more, and what was allocated in them is free. */
 #include "front.h"
 
+CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device), cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active);
 CUresult cuCtxFromGreenCtx(CUcontext *out, void *green);
-
-/* The primary context of each device, from when it is retained. */
-enum { DEVICES = 64 };
-static CUcontext primary[DEVICES];
 
 #define ENDS(context_, call_)                            \
     do {                                                 \
@@ -21,13 +18,16 @@ CUresult cuCtxDestroy(CUcontext context_) { ENDS(context_, REAL(cuCtxDestroy)(co
 CUresult cuCtxDestroy_v2(CUcontext context_) { ENDS(context_, REAL(cuCtxDestroy_v2)(context_)); }
 CUresult cuCtxDetach(CUcontext context_) { ENDS(context_, REAL(cuCtxDetach)(context_)); }
 
+/* The primary context of a device while it is there: the driver is asked, as a runtime may have it by a
+ * table of its own. */
 static CUcontext primary_of(CUdevice device) {
-    return device >= 0 && device < DEVICES ? __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE) : NULL;
-}
-CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
-    CUresult result = REAL(cuDevicePrimaryCtxRetain)(out, device);
-    if (!result && device >= 0 && device < DEVICES) __atomic_store_n(&primary[device], *out, __ATOMIC_RELEASE);
-    return result;
+    CUcontext found = NULL;
+    unsigned flags;
+    int active = 0;
+    if (!granted || REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) || !active) return NULL;
+    if (REAL(cuDevicePrimaryCtxRetain)(&found, device)) return NULL;
+    REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    return found;
 }
 CUresult cuDevicePrimaryCtxReset(CUdevice device) { ENDS(primary_of(device), REAL(cuDevicePrimaryCtxReset)(device)); }
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
@@ -36,7 +36,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 
 /* The last release ends it; which is the last, the driver says afterwards. */
 static CUresult released(CUdevice device, CUresult (*call)(CUdevice)) {
-    CUcontext context = granted ? primary_of(device) : NULL;
+    CUcontext context = primary_of(device);
     if (context) meter_forget_context(context);
     CUresult result = call(device);
     unsigned flags;

@@ -46,6 +46,17 @@ static inline Waits waits_by(const void *shape, size_t from, size_t to) {
                                                  const void *edges, size_t count, int mode) {                     \
         CAPTURED(REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, after, edges, count, mode));            \
     }                                                                                                             \
+    CUresult cuStreamBeginRecaptureToGraph##suffix(CUstream stream, int mode, CUgraph graph, void *call, void *with) { \
+        CAPTURED(REAL(cuStreamBeginRecaptureToGraph##suffix)(stream, mode, graph, call, with));                   \
+    }                                                                                                             \
+    CUresult cuStreamBeginCaptureToCig##suffix(CUstream stream, void *how) {                                      \
+        CAPTURED(REAL(cuStreamBeginCaptureToCig##suffix)(stream, how));                                           \
+    }                                                                                                             \
+    CUresult cuStreamEndCaptureToCig##suffix(CUstream stream) {                                                   \
+        CUresult result = REAL(cuStreamEndCaptureToCig##suffix)(stream);                                          \
+        capture_ended();                                                                                          \
+        return result;                                                                                            \
+    }                                                                                                             \
     CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph *out) {                                          \
         CUresult result = REAL(cuStreamEndCapture##suffix)(stream, out);                                          \
         capture_ended();                                                                                          \

@@ -57,7 +57,7 @@ static void find(const char *way) {
     int linked = !strcmp(way, "linked"), by_proc = !strcmp(way, "proc"), versioned = !strcmp(way, "dlvsym");
 #define FOUND(name, base, parameters)                                                       \
     if (linked) name = linked_##name;                                                       \
-    else if (by_proc) proc(#base, (void **)&name, 12000, 0, NULL);                          \
+    else if (by_proc) proc(#base, (void **)&name, 12030, 0, NULL);                          \
     else if (!versioned || !(*(void **)&name = dlvsym(library, #name, "libcuda.so.1"))) /* none has versions */ \
         *(void **)&name = dlsym(library, #name);                                            \
     if (!name) { printf("%s is not found by %s\n", #name, way); exit(4); }
