@@ -16,13 +16,14 @@
 /* The mutex is of different sizes on different machines; its room is not. */
 typedef struct { uint32_t ready, unused; union { pthread_mutex_t mutex; char room[48]; }; } SharedLock;
 
-/* Map a file; *kept stays open where it is given, else the file is closed. */
-static inline void *shared_map(const char *path, size_t size, size_t lock_offset, int *kept) {
-    int fd = open(path, O_RDWR | O_CLOEXEC | (kept ? 0 : O_CREAT), 0666);
+/* Map a file, which is made where `make` says so. *kept stays open: to close any descriptor of the file would
+ * give back the lock by which this process counts as alive. */
+static inline void *shared_map(const char *path, size_t size, size_t lock_offset, bool make, int *kept) {
+    int fd = open(path, O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0666);
     if (fd < 0) return NULL;
     struct stat about;
     flock(fd, LOCK_EX);
-    if (fstat(fd, &about) || (about.st_size < (off_t)size && (kept || ftruncate(fd, (off_t)size)))) {
+    if (fstat(fd, &about) || (about.st_size < (off_t)size && (!make || ftruncate(fd, (off_t)size)))) {
         close(fd);
         return NULL;
     }
@@ -39,8 +40,8 @@ static inline void *shared_map(const char *path, size_t size, size_t lock_offset
         }
     }
     flock(fd, LOCK_UN);
-    if (kept && at != MAP_FAILED) *kept = fd;
-    else close(fd);
+    if (at == MAP_FAILED) close(fd);
+    else *kept = fd;
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -49,6 +50,23 @@ static inline void shared_lock(SharedLock *lock) {
     if (pthread_mutex_lock(&lock->mutex) == EOWNERDEAD) pthread_mutex_consistent(&lock->mutex);
 }
 static inline void shared_unlock(SharedLock *lock) { pthread_mutex_unlock(&lock->mutex); }
+
+/* A byte of a file that a process locks for as long as it lives: the kernel gives the lock back, in every
+ * PID namespace. A process that closes any descriptor of the file loses it, too. */
+#ifndef F_OFD_GETLK
+#define F_OFD_GETLK 36
+#endif
+static inline bool life_take(int fd, off_t at) {
+    struct flock take = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    return !fcntl(fd, F_SETLK, &take);
+}
+/* Who holds it, as this process numbers it: -1 for none, 0 for one that is not seen from here. By a lock
+ * of another kind, against which also this process's own counts. */
+static inline int life_holder(int fd, off_t at) {
+    struct flock ask = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    if (fcntl(fd, F_OFD_GETLK, &ask) || ask.l_type == F_UNLCK) return -1;
+    return ask.l_pid > 0 ? ask.l_pid : 0;
+}
 
 /* When a process began, in clock ticks since the boot; 0 when there is no such process, or it ends. */
 static inline uint64_t began(int pid) {

@@ -21,14 +21,6 @@ static Piece **find(uint64_t at) {
     return one;
 }
 
-/* With the lock held: the memory of the dead is free. */
-static void bury(World *w) {
-    for (uint32_t i = 0; i < w->processes; i++) {
-        Tenant *one = &w->process[i];
-        if (one->pid && began(one->pid) != one->start) memset(one, 0, sizeof *one);
-    }
-}
-
 bool card_take(int card, uint64_t bytes) {
     World *w = world();
     ull total = 0, reserved = 0;
@@ -38,12 +30,12 @@ bool card_take(int card, uint64_t bytes) {
     Tenant *me = world_me(w);
     bool fits = me && world_used(w, card) + bytes <= total - reserved;
     if (!fits && me) {
-        bury(w);
+        world_bury(w);
         fits = world_used(w, card) + bytes <= total - reserved;
     }
     if (fits) me->bytes[card] += bytes;
     if (world_used(w, card) > w->cards[card].most_used) {
-        bury(w);
+        world_bury(w);
         uint64_t used = world_used(w, card);
         if (used > w->cards[card].most_used) w->cards[card].most_used = used;
     }
@@ -132,6 +124,7 @@ CUresult cuMemGetInfo_v2(size_t *unused, size_t *total) {
     card_integer(card, "memory_reserved", &reserved);
     World *w = world();
     shared_lock(&w->lock);
+    world_bury(w);
     *total = all;
     *unused = all - reserved - world_used(w, card);
     shared_unlock(&w->lock);

@@ -82,7 +82,7 @@ static bool overlaps(int card) {
 /* When the card turns to this process: not while it works for another. With the lock held. */
 static uint64_t turn_of(World *w, int card, uint64_t from) {
     const Tenant *me = world_me(w);
-    bool others = me && w->turn[card] != me->pid;
+    bool others = me && w->turn[card] != me - w->process + 1;
     return others && w->cards[card].busy_until > from ? w->cards[card].busy_until : from;
 }
 
@@ -117,7 +117,7 @@ CUresult work_of(CUstream given, uint64_t nanoseconds, uint32_t ranks) {
     if (!overlap && w->cards[card].busy_until > start) start = w->cards[card].busy_until;
     uint64_t end = start + nanoseconds;
     if (end > w->cards[card].busy_until) w->cards[card].busy_until = end;
-    if (me) w->turn[card] = me->pid;
+    if (me) w->turn[card] = (uint32_t)(me - w->process) + 1;
     shared_unlock(&w->lock);
     stream->when.end = end;
     stream->queue[stream->count++ % QUEUE] = end;

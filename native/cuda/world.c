@@ -9,15 +9,20 @@
 #include <time.h>
 
 static World *mapped;
+static int file = -1;
 static Tenant *mine;
 static __thread Party *party;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void after_fork(void) { mine = NULL; party = NULL; }
 
+static void open_world(const char *path) {
+    mapped = shared_map(path, sizeof(World), offsetof(World, lock), true, &file);
+}
+
 static void map(void) {
     const char *path = getenv("LOCKSTEP_CUDA_WORLD");
-    if (path) mapped = shared_map(path, sizeof(World), offsetof(World, lock), NULL);
+    if (path) open_world(path);
     pthread_atfork(NULL, NULL, after_fork);
 }
 
@@ -29,31 +34,33 @@ World *world(void) {
 void lockstepOpen(const char *path) {
     pthread_once(&once, map);
     if (mapped) munmap(mapped, sizeof(World));
-    mapped = shared_map(path, sizeof(World), offsetof(World, lock), NULL);
+    if (mapped) close(file);
+    open_world(path);
     mine = NULL;
     party = NULL;
 }
 
-static bool dead(const Tenant *one) { return one->pid && began(one->pid) != one->start; }
+static off_t life_of(const World *w, const Tenant *one) { return (const char *)one - (const char *)w; }
 
 Tenant *world_me(World *w) {
-    if (mine) return mine;
-    int pid = getpid();
-    uint64_t start = began(pid);
-    Tenant *free_one = NULL;
-    for (uint32_t i = 0; i < WORLD_PROCESSES; i++) {
+    for (uint32_t i = 0; !mine && i < WORLD_PROCESSES; i++) {
         Tenant *one = &w->process[i];
-        if (i >= w->processes || !one->pid || one->pid == pid || dead(one)) {
-            free_one = one;
-            if (i >= w->processes) w->processes = i + 1;
-            break;
-        }
+        if (!life_take(file, life_of(w, one))) continue;
+        memset(one, 0, sizeof *one);
+        one->pid = getpid();
+        if (i >= w->processes) w->processes = i + 1;
+        mine = one;
     }
-    if (!free_one) return NULL;
-    memset(free_one, 0, sizeof *free_one);
-    free_one->start = start;
-    free_one->pid = pid;
-    return mine = free_one;
+    return mine;
+}
+
+int world_holder(World *w, const Tenant *one) { return one->pid ? life_holder(file, life_of(w, one)) : -1; }
+
+void world_bury(World *w) {
+    for (uint32_t i = 0; i < w->processes; i++) {
+        Tenant *one = &w->process[i];
+        if (one->pid && one != mine && world_holder(w, one) < 0) memset(one, 0, sizeof *one);
+    }
 }
 
 uint64_t world_used(World *w, int card) {

@@ -8,7 +8,8 @@
 
 enum { WORLD_CARDS = 16, WORLD_PROCESSES = 1200, WORLD_PARTIES = 128, WORLD_BELL = 0xBE11 };
 
-typedef struct { int32_t pid, unused; uint64_t start, bytes[WORLD_CARDS], busy[WORLD_CARDS], last[WORLD_CARDS]; } Tenant;
+/* A process lives while it holds a lock on its first byte; its number is that of its own PID namespace. */
+typedef struct { int32_t pid, unused; uint64_t bytes[WORLD_CARDS], busy[WORLD_CARDS], last[WORLD_CARDS]; } Tenant;
 typedef struct {
     int32_t pid;
     uint32_t waits;       /* also the word that its thread sleeps on */
@@ -29,13 +30,17 @@ typedef struct {
     Tenant process[WORLD_PROCESSES];
     Party parties[WORLD_PARTIES];
     Meeting meetings[WORLD_CARDS];
-    int32_t turn[WORLD_CARDS]; /* the process whose work is the last of each card's */
+    uint32_t turn[WORLD_CARDS]; /* 1 + the process whose work is the last of each card's */
     uint32_t bell;        /* how often a bell was rung: WORLD_BELL is its name */
 } World;
 
 World *world(void);
-/* Bytes in use on a card by all living processes; the dead give theirs back. With the lock held. */
+/* Bytes in use on a card by all processes that are not buried. With the lock held. */
 uint64_t world_used(World *w, int card);
+/* The memory of the dead is free. With the lock held. */
+void world_bury(World *w);
+/* The number of a living process as this one counts, 0 when it is not seen from here; -1: it is dead. */
+int world_holder(World *w, const Tenant *one);
 Tenant *world_me(World *w);
 
 uint64_t lockstepNow(void);

@@ -17,17 +17,11 @@ __attribute__((constructor)) static void start(void) {
     mine = page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) ? &plain : page;
 }
 
-static bool lock_slot(uint32_t i) {
-    off_t at = (off_t)offsetof(Account, slot) + (off_t)i * (off_t)sizeof(ShareSlot);
-    struct flock take = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return !fcntl(account_file, F_SETLK, &take);
-}
-
 /* With the lock held. A slot whose lock can be had is free, or its process is dead. */
 static ShareSlot *take_slot(void) {
     for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
         ShareSlot *one = &account->slot[i];
-        if (!lock_slot(i)) continue;
+        if (!life_take(account_file, slot_life(i))) continue;
         memset(one, 0, sizeof *one);
         one->pid = getpid();
         if (account->slots < i + 1) account->slots = i + 1;

@@ -6,9 +6,6 @@
  * read, and checks each value. A pipe beside them wakes the agent. Times are nanoseconds of
  * CLOCK_MONOTONIC. */
 #pragma once
-#ifndef F_OFD_GETLK
-#define F_OFD_GETLK 36
-#endif
 #include "../common/shared.h"
 
 enum { SHARE_MAGIC = 0x4c535348, SHARE_VERSION = 2, SHARE_CARDS = 16, SHARE_SLOTS = 1024 };
@@ -81,19 +78,13 @@ static inline const Granted *share_granted(const char *path) {
     return found->magic == SHARE_MAGIC && found->version == SHARE_VERSION && found->cards <= SHARE_CARDS ? found : NULL;
 }
 
-/* The account is mapped, and its file stays open: closing any descriptor of it would give back the
- * lock by which this process counts as alive. */
 static inline Account *share_account(const char *path, int *fd) {
-    Account *found = shared_map(path, sizeof(Account), offsetof(Account, lock), fd);
+    Account *found = shared_map(path, sizeof(Account), offsetof(Account, lock), false, fd);
     return found && found->magic == SHARE_MAGIC && found->version == SHARE_VERSION ? found : NULL;
 }
 
-/* By a lock of another kind, against which also this process's own counts. */
-static inline bool slot_lives(int fd, uint32_t i) {
-    off_t at = (off_t)offsetof(Account, slot) + (off_t)i * (off_t)sizeof(ShareSlot);
-    struct flock ask = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return !fcntl(fd, F_OFD_GETLK, &ask) && ask.l_type != F_UNLCK;
-}
+static inline off_t slot_life(uint32_t i) { return (off_t)(offsetof(Account, slot) + i * sizeof(ShareSlot)); }
+static inline bool slot_lives(int fd, uint32_t i) { return life_holder(fd, slot_life(i)) >= 0; }
 
 /* What all processes hold of a card, with what they hold beside their allocations. */
 static inline uint64_t share_held(const Granted *granted, const Account *account, int card) {

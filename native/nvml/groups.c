@@ -30,8 +30,11 @@ static int living(Device *device, Tenant *out, int most) {
     shared_lock(&w->lock);
     for (uint32_t i = 0; i < w->processes && count < most; i++) {
         const Tenant *one = &w->process[i];
-        if (one->pid && (one->bytes[device->index] || one->busy[device->index]) && began(one->pid) == one->start)
-            out[count++] = *one;
+        if (!one->bytes[device->index] && !one->busy[device->index]) continue;
+        int holder = world_holder(w, one);
+        if (holder < 0) continue;
+        out[count] = *one;
+        out[count++].pid = holder;
     }
     shared_unlock(&w->lock);
     return count;

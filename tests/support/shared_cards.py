@@ -24,7 +24,7 @@ CUDA = BUILT / "libcuda.so.1"
 NVML = BUILT / "libnvidia-ml.so.1"
 MIB = 1 << 20
 SECOND = 1_000_000_000
-PROCESSES, PROCESS, BUSY, LAST = 336, 400, 144, 272
+PROCESSES, PROCESS, BUSY, LAST = 336, 392, 136, 264
 """Where ``native/cuda/world.h`` has its processes, how long each is, its time and its last work."""
 BELL = 0xBE11
 """The name of all bells on the virtual clock."""

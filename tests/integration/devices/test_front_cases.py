@@ -125,10 +125,10 @@ def test_libraries_without_a_version_are_the_fronts(cards: SharedCards, name: st
     assert str(FRONT) in done.stdout
 
 
-def holding(cards: SharedCards, case: str, lines: int) -> list[str]:
+def holding(cards: SharedCards, case: str, lines: int, name: str | None = "one") -> list[str]:
     process = subprocess.Popen(
         (str(CASES), "linked", case),
-        env=cards.environment("one"),
+        env=cards.environment(name),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -150,3 +150,8 @@ def test_nested_pid_namespaces_share_one_account(cards: SharedCards) -> None:
     said = holding(cards, "nested", 3)
     assert sorted(said) == ["take 0", "take 2", "take 2"]
     assert Region(cards.shelf.path("one", "main")).used(0) == 60 * MIB
+
+
+def test_the_stub_tells_equal_numbers_of_containers_apart(cards: SharedCards) -> None:
+    assert holding(cards, "nested", 3, name=None) == ["take 0"] * 3
+    assert cards.most_used() == 180 * MIB
