@@ -18,13 +18,22 @@ CUresult cuCtxDestroy(CUcontext context_) { ENDS(context_, REAL(cuCtxDestroy)(co
 CUresult cuCtxDestroy_v2(CUcontext context_) { ENDS(context_, REAL(cuCtxDestroy_v2)(context_)); }
 CUresult cuCtxDetach(CUcontext context_) { ENDS(context_, REAL(cuCtxDetach)(context_)); }
 
-/* The primary context of a device while it is there: the driver is asked, as a runtime may have it by a
- * table of its own. */
+enum { DEVICES = 64 };
+static CUcontext primary[DEVICES];
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
+    CUresult result = REAL(cuDevicePrimaryCtxRetain)(out, device);
+    if (!result && device >= 0 && device < DEVICES) __atomic_store_n(&primary[device], *out, __ATOMIC_RELEASE);
+    return result;
+}
+/* The primary context of a device. The driver is asked for one that was never retained here: a runtime may
+ * have it by a table of its own. */
 static CUcontext primary_of(CUdevice device) {
-    CUcontext found = NULL;
+    CUcontext found = device >= 0 && device < DEVICES ? __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE) : NULL;
     unsigned flags;
     int active = 0;
-    if (!granted || REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) || !active) return NULL;
+    if (!granted || found) return found;
+    if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) || !active) return NULL;
     if (REAL(cuDevicePrimaryCtxRetain)(&found, device)) return NULL;
     REAL(cuDevicePrimaryCtxRelease_v2)(device);
     return found;

@@ -57,7 +57,7 @@ void capture_began(void);
 void capture_ended(void);
 bool capturing(CUstream stream, bool per_thread);
 
-/* meter.c: work in flight, measured when it is complete by a thread of its own. */
+/* meter.c, room.c: work in flight, measured when it is complete by a thread of its own. */
 void meter_began(Pass *pass, CUstream stream, bool per_thread);
 void meter_launched(const Pass *pass, CUstream stream, bool per_thread, bool well);
 void meter_settle(CUstream stream, bool per_thread);
@@ -67,7 +67,7 @@ void meter_forget_context(CUcontext context);
  * should begin before `until`. */
 uint64_t meter_room(const Pass *pass, CUstream stream, bool per_thread, uint64_t now, uint64_t until);
 /* Whether work may pass the gate because what runs may wait for it. */
-bool meter_dependent(int card, uint64_t now, uint64_t *look_again);
+bool meter_dependent(const Pass *pass, CUstream stream, bool per_thread, bool leased, uint64_t now, uint64_t *look_again);
 extern uint32_t meter_word; /* changes when work is complete */
 uint64_t meter_name(void);
 

@@ -119,7 +119,7 @@ static uint64_t wait_at_gate(const Pass *pass, ShareSlot *slot, bool fresh, CUst
         uint64_t now = clock_now(), until, when = may_start(number, now, &open, &until);
         bool by_lease = when > now;
         if (!by_lease && !open) when = meter_room(pass, stream, per_thread, now, until);
-        if (when <= now || meter_dependent(number, now, &when)) {
+        if (when <= now || meter_dependent(pass, stream, per_thread, !by_lease, now, &when)) {
             if (began_at) {
                 if (slot) __atomic_sub_fetch(&slot->waiting[number], 1, __ATOMIC_RELAXED);
                 __atomic_add_fetch(&told->throttled, now - began_at, __ATOMIC_RELAXED);

@@ -22,7 +22,7 @@ Guess kind_guess(uint64_t kind) {
     uint64_t cost = kinds[at].cost, peak = kinds[at].peak;
     if (!kinds[at].seen) return (Guess){.cost = FIRST_GUESS, .peak = FIRST_GUESS};
     bool wild = peak > LONG && peak > cost + cost / 2;
-    return (Guess){cost, peak, true, kinds[at].seen >= SURE && !wild, kinds[at].beside};
+    return (Guess){cost, peak, true, kinds[at].seen >= SURE && !wild, wild, kinds[at].beside};
 }
 
 void kind_learn(uint64_t kind, uint64_t took) {

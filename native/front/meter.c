@@ -58,10 +58,10 @@ static CUresult record(CUevent event, CUstream stream, bool per_thread) {
 
 /* --- streams --- */
 
-static bool quiet(const Tail *one) { return !one->launches && one->newest < 0 && !one->from; }
+bool quiet(const Tail *one) { return !one->launches && one->newest < 0 && !one->from; }
 
 /* With the lock held. The default streams are called 0, 1 and 2; 2 is each thread's own. */
-static Tail *tail_of(CUcontext context, CUstream stream, bool per_thread, int card) {
+Tail *tail_of(CUcontext context, CUstream stream, bool per_thread, int card) {
     uint64_t thread = per_thread && (uintptr_t)stream <= 2 && (uintptr_t)stream != 1 ? this_thread() : 0;
     if ((uintptr_t)stream == 2) thread = this_thread();
     Tail *unused = NULL;
@@ -79,8 +79,10 @@ void flight_oldest(Flight *flight, const Piece *piece, uint64_t now) {
     flight->oldest = piece ? piece->serial : 0;
     flight->since = now;
     flight->oldest_expected = piece ? piece->expected : 0;
+    flight->oldest_kind = piece ? piece->kind : 0;
     flight->patience = twice < PATIENCE ? PATIENCE : twice > LONGEST_PATIENCE ? LONGEST_PATIENCE : twice;
     flight->next_pass = now + flight->patience;
+    flight->debt = 0;
 }
 
 /* With the lock held: what was launched in a stream becomes a piece that ends with an event. */
@@ -255,58 +257,4 @@ void meter_forget_context(CUcontext context) {
     pthread_mutex_unlock(&meter_lock);
     pthread_mutex_unlock(&meter_watching);
     watch_look();
-}
-
-/* --- the gate's questions --- */
-
-/* New work in a stream of its own is not held back for what is new elsewhere: once for each kind. */
-static bool is_new(const Pass *pass, CUstream stream, bool per_thread) {
-    pthread_mutex_lock(&meter_lock);
-    const Tail *tail = kind_guess(pass->kind).known ? NULL : tail_of(pass->context, stream, per_thread, pass->card);
-    bool found = tail && quiet(tail) && flights[pass->card].unsure < MOST_UNSURE;
-    pthread_mutex_unlock(&meter_lock);
-    return found;
-}
-
-uint64_t meter_room(const Pass *pass, CUstream stream, bool per_thread, uint64_t now, uint64_t until) {
-    const Flight *flight = &flights[pass->card];
-    if (!__atomic_load_n(&flight->count, __ATOMIC_RELAXED)) return now;
-    uint64_t expected = __atomic_load_n(&flight->expected, __ATOMIC_RELAXED);
-    uint64_t ran = flight->oldest && now > flight->since ? now - flight->since : 0;
-    /* Longer than it should: how long yet is not known. */
-    bool overdue = flight->oldest && ran > flight->oldest_expected + AHEAD;
-    if (overdue || flight->unsure) return is_new(pass, stream, per_thread) ? now : now + AHEAD;
-    if (ran > flight->oldest_expected) ran = flight->oldest_expected;
-    uint64_t rest = expected > ran ? expected - ran : 0;
-    /* The card works for others still, as it did the last two times: what begins later is theirs, too. */
-    uint64_t late = flight->late < flight->later ? flight->late : flight->later, left = until - now;
-    if (late <= MARK || flight->begun) late = 0;
-    if (left <= late || rest >= left - late) return until;
-    return rest < AHEAD ? now : now + rest - AHEAD + MARK;
-}
-
-/* Work that runs may wait for work that the gate holds back. If later work was complete before it, the
- * card runs both, and more may follow within what the share is granted in any case. Else a launch
- * passes when the oldest has run for twice as long as anything before it, then more rarely. */
-bool meter_dependent(int card, uint64_t now, uint64_t *look_again) {
-    enum { PERIOD = 20000000, LEAST = 5 };
-    bool may = false;
-    pthread_mutex_lock(&meter_lock);
-    Flight *flight = &flights[card];
-    uint64_t part = granted->card[card].compute > LEAST ? granted->card[card].compute : LEAST;
-    uint64_t next = *look_again;
-    if (flight->overtaken && flight->expected < AHEAD) {
-        may = now % PERIOD < PERIOD / 100 * part;
-        next = now - now % PERIOD + PERIOD;
-    } else if (flight->oldest && now >= flight->next_pass) {
-        may = true;
-        flight->patience = flight->patience * 2 > LONGEST_PATIENCE ? LONGEST_PATIENCE : flight->patience * 2;
-        flight->next_pass = now + flight->patience;
-    } else if (flight->oldest) {
-        next = flight->next_pass;
-    }
-    if (next < *look_again) *look_again = next;
-    pthread_mutex_unlock(&meter_lock);
-    if (may) __atomic_add_fetch(&account->card[card].passed, 1, __ATOMIC_RELAXED);
-    return may;
 }

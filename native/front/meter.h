@@ -35,7 +35,7 @@ typedef struct {
     Pool *pool;
     Tail *tail;
     CUevent from, to;
-    bool unsure;
+    bool unsure, stalled; /* stalled: it waits for a piece that was overtaken */
     uint64_t over;        /* when the call came back that waited for it; 0: none did */
     uint64_t serial, launched, begun, open, kind, others, expected;
     uint32_t of_kind;
@@ -46,12 +46,14 @@ typedef struct { uint64_t from, to; } Span;
 typedef struct {
     uint64_t expected, count; /* of all in flight */
     uint32_t unsure;          /* how much of it is of unknown length */
-    uint64_t oldest, since, oldest_expected; /* the oldest piece's number, and since when it is the oldest */
+    uint64_t oldest, since, oldest_expected, oldest_kind; /* the oldest piece's number, and since when it is the oldest */
     uint64_t next_pass, patience, longest;
     bool begun;               /* the card is known to work for the oldest piece */
     uint64_t late, later;     /* how long the last first piece waited until the card turned to it, and the one before */
     uint64_t completed;       /* the number of the latest piece that is complete */
     uint32_t overtaken;       /* pieces that run while later ones are complete: they count for nothing else here */
+    uint64_t stalled, stalled_since; /* what waits behind those, expected, and since when there are any */
+    uint64_t debt, probed;    /* what passed because the oldest piece is overdue, and for which piece one did */
 } Flight;
 
 /* With the lock held: another piece is the oldest in flight. */
@@ -66,9 +68,13 @@ extern pthread_mutex_t meter_watching; /* held by the watcher while it asks abou
 
 void keep(Pool *pool, CUevent event);
 
+/* With the lock held: the stream of a launch, and whether nothing of it is in flight. */
+Tail *tail_of(CUcontext context, CUstream stream, bool per_thread, int card);
+bool quiet(const Tail *one);
+
 /* kinds.c, with the lock held: nanoseconds that a launch of a kind takes, and the most seen lately.
  * It is not sure before some were measured, nor where some took much longer than most. */
-typedef struct { uint64_t cost, peak; bool known, sure, beside; } Guess;
+typedef struct { uint64_t cost, peak; bool known, sure, wild, beside; } Guess;
 Guess kind_guess(uint64_t kind);
 /* Work of this kind was seen to run beside later work: it may wait for it. */
 void kind_beside(uint64_t kind);

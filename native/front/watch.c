@@ -139,23 +139,41 @@ static void complete(Seen *one) {
     if (piece->serial > flight->completed) flight->completed = piece->serial;
 }
 
+/* With the lock held: how many pieces the card runs beside later work, which waits for nothing of them.
+ * They are stalled, and so is what follows them in their streams. While there are any, so is work to
+ * which the card has not turned in time: it may wait for them by an event. */
+static uint32_t find_stalled(int card, uint64_t now) {
+    uint32_t overtaken = 0;
+    for (int i = 0; i < PIECES; i++) {
+        Piece *one = &pieces[i];
+        if (!one->flying || one->card != card || one->over) continue;
+        one->stalled = one->before < 0 && one->serial < flights[card].completed;
+        if (!one->stalled) continue;
+        kind_beside(one->kind);
+        overtaken++;
+    }
+    for (int i = 0; i < PIECES && overtaken; i++) {
+        Piece *one = &pieces[i];
+        int root = i;
+        if (!one->flying || one->card != card || one->over) continue;
+        while (pieces[root].before >= 0) root = pieces[root].before;
+        one->stalled |= pieces[root].stalled || (!pieces[root].begun && now > pieces[root].launched + AHEAD);
+    }
+    return overtaken;
+}
+
 /* With the lock held: what is in flight of a card, and which piece is the oldest. */
 static void weigh(int card, uint64_t now) {
     Flight *flight = &flights[card];
-    uint64_t expected = 0, count = 0;
+    uint64_t expected = 0, count = 0, behind = 0;
     const Piece *oldest = NULL;
-    uint32_t unsure = 0, overtaken = 0;
+    uint32_t unsure = 0, overtaken = find_stalled(card, now);
     for (int i = 0; i < PIECES; i++) {
         const Piece *one = &pieces[i];
         if (!one->flying || one->card != card) continue;
         count++;
-        if (one->over) continue;
-        if (one->serial < flight->completed && one->before < 0) {
-            /* The card runs later work beside it. */
-            kind_beside(one->kind);
-            overtaken++;
-            continue;
-        }
+        if (one->stalled) behind += one->expected;
+        if (one->over || one->stalled) continue;
         expected += one->expected;
         unsure += one->unsure;
         if (!oldest || one->serial < oldest->serial) oldest = one;
@@ -163,6 +181,10 @@ static void weigh(int card, uint64_t now) {
     for (int i = 0; i < TAILS; i++)
         if (tails[i].context && tails[i].card == card && tails[i].launches) {
             count++;
+            if (tails[i].newest >= 0 && pieces[tails[i].newest].stalled) {
+                behind += tails[i].expected;
+                continue;
+            }
             expected += tails[i].expected;
             unsure += tails[i].unsure;
         }
@@ -170,6 +192,8 @@ static void weigh(int card, uint64_t now) {
     __atomic_store_n(&flight->count, count, __ATOMIC_RELAXED);
     flight->unsure = unsure;
     flight->overtaken = overtaken;
+    flight->stalled = behind;
+    if (!overtaken || !flight->stalled_since) flight->stalled_since = overtaken ? now : 0;
     flight->begun = oldest && oldest->begun;
     if ((oldest ? oldest->serial : 0) != flight->oldest) flight_oldest(flight, oldest, now);
     ShareSlot *slot = my_slot();

@@ -7,21 +7,29 @@ import os
 import signal
 import struct
 import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support.stub_gpus import BUILT, TENANT, StubGpus, build, h200x8, two
-from tests.support.waiting import stretched
+from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.devices.sharing.core.exposition import Use
 from lockstep.devices.sharing.granting import Granter
+from lockstep.devices.sharing.region import Region
 from lockstep.devices.sharing.shelf import Grant, Shelf
 
 FRONT = BUILT / "front"
 CUDA = BUILT / "libcuda.so.1"
 NVML = BUILT / "libnvidia-ml.so.1"
+GRANT = (
+    "import sys; from pathlib import Path; from lockstep.devices.sharing.granting import Granter;"
+    "Granter(Path(sys.argv[1])).run_until(lambda: False)"
+)
+"""What the agent of a node does for shares, as a program."""
 MIB = 1 << 20
 SECOND = 1_000_000_000
 PROCESSES, PROCESS, BUSY, LAST = 336, 392, 136, 264
@@ -140,6 +148,19 @@ class SharedCards:
         said, error = self.start(name, *what, **more).communicate(timeout=stretched(60))
         assert not error, error
         return said.splitlines()
+
+    @contextmanager
+    def granted(self, name: str = "one") -> Iterator[None]:
+        """Grant leases by a process of its own, from when the share *name* has one."""
+        agent = subprocess.Popen((sys.executable, "-c", GRANT, str(self.shelf.root)))
+        share = self.shelf.path(name, "main")
+        try:
+            eventually_sync(lambda: Region(share).record.card[0].sequence, 60, "leases")
+            yield
+            assert agent.poll() is None
+        finally:
+            agent.kill()
+            agent.wait()
 
     def close(self) -> None:
         """End what runs."""

@@ -5,21 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.support.shared_cards import FRONT, MIB, SharedCards
 from tests.support.stub_gpus import BUILT
-from tests.support.waiting import eventually_sync
 
 from lockstep.devices.sharing.region import Region
 
 CASES = BUILT / "cases"
-GRANT = (
-    "import sys; from pathlib import Path; from lockstep.devices.sharing.granting import Granter;"
-    "Granter(Path(sys.argv[1])).run_until(lambda: False)"
-)
 LIMIT = 100
 
 
@@ -29,19 +23,6 @@ def cards(tmp_path: Path) -> Iterator[SharedCards]:
     found.gpus.card(0, {"overlap": 1, "memory_reserved": 0})
     yield found
     found.close()
-
-
-@contextmanager
-def granted(cards: SharedCards) -> Iterator[None]:
-    agent = subprocess.Popen((sys.executable, "-c", GRANT, str(cards.shelf.root)))
-    share = cards.shelf.path("one", "main")
-    try:
-        eventually_sync(lambda: Region(share).record.card[0].sequence, 60, "leases")
-        yield
-        assert agent.poll() is None
-    finally:
-        agent.kill()
-        agent.wait()
 
 
 def run(cards: SharedCards, name: str | None, case: str, way: str = "linked", **more: str) -> str:
@@ -81,7 +62,7 @@ def test_legal_programs_end_as_without_the_front(
 ) -> None:
     cards.share("one", memory=LIMIT, compute=compute)
     assert run(cards, None, case) == AS_WITHOUT[case]
-    with granted(cards):
+    with cards.granted():
         assert run(cards, "one", case) == AS_WITHOUT[case]
     region = Region(cards.shelf.path("one", "main"))
     assert (region.used(0), region.wants(), region.account().unknown) == (0, False, 0)
