@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -32,7 +31,8 @@ from lockstep.cli.output import Format, encode, note, print_table
 from lockstep.cli.views import devices, ranks
 from lockstep.cli.views.devices import share_table
 from lockstep.cli.views.nodes import node_table
-from lockstep.cli.views.table import NONE, Column, Table
+from lockstep.cli.views.records import records
+from lockstep.cli.views.table import NONE, Table
 from lockstep.cli.views.top import summary, top_jobs, top_queues
 from lockstep.kube.errors import NotFound
 from lockstep.kube.named import in_all_or_own, readable
@@ -196,26 +196,13 @@ def _show(shown: Table, line: str, empty: str, output: Printed, *, clear: bool) 
 
 
 def _encoded(shown: Table, output: Printed) -> str:
-    names = [column.name for column in shown.columns]
-    rows = [
-        [_value(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
-        for row in shown.rows
-    ]
-    if output == "json":
-        return json.dumps([dict(zip(names, row, strict=True)) for row in rows]) + "\n"
-    if output == "yaml":
-        return encode([dict(zip(names, row, strict=True)) for row in rows], Format.YAML)
+    if output != "csv":
+        return encode(records(shown), Format(output))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
+    writer.writerow([column.name for column in shown.columns])
+    writer.writerows([None if cell == NONE else cell for cell in row] for row in shown.rows)
     return text.getvalue()
-
-
-def _value(cell: str, column: Column) -> str | int | None:
-    if cell == NONE:
-        return None
-    return int(cell) if column.number and cell.isdecimal() else cell
 
 
 def _local(output: Printed, *, watch: bool) -> None:

@@ -30,6 +30,8 @@ class Place:
     processes: int
     server: str
     account: Path = ACCOUNT
+    alone: bool = False
+    """Whether its only process is no rank, unless it is started by torchrun."""
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Place:
@@ -49,6 +51,7 @@ class Place:
                 node_rank=int(env["PET_NODE_RANK"]),
                 processes=int(env["PET_NPROC_PER_NODE"]),
                 server=f"{host}:{port}" if ":" not in host else f"[{host}]:{port}",
+                alone="LOCKSTEP_ALONE" in env,
             )
         except KeyError as error:
             raise NoPlace(f"the variable {error.args[0]} is not set") from None

@@ -60,10 +60,9 @@ def node_variables(place: Place, world: Mapping[str, Any], socket: str) -> dict[
     mine = seat(place, world)
     master, port = world["master"], str(world["port"])
     resume = world.get("resume")
+    ranks = {"MASTER_ADDR": master, "MASTER_PORT": port, "WORLD_SIZE": str(mine.size)}
     return {
-        "MASTER_ADDR": master,
-        "MASTER_PORT": port,
-        "WORLD_SIZE": str(mine.size),
+        **({} if place.alone else ranks),
         "PET_MASTER_ADDR": master,
         "PET_MASTER_PORT": port,
         "PET_NNODES": str(mine.nodes),
@@ -79,11 +78,12 @@ def node_variables(place: Place, world: Mapping[str, Any], socket: str) -> dict[
 
 def rank_variables(env: Mapping[str, str], local: int) -> dict[str, str]:
     """Return what the rank *local* is told beyond the pod's variables in *env*, as by torchrun."""
-    first, count, size = (
-        int(env[name]) for name in ("LOCKSTEP_FIRST_RANK", "PET_NPROC_PER_NODE", "WORLD_SIZE")
-    )
-    rank = str(first + local)
+    first, count = int(env["LOCKSTEP_FIRST_RANK"]), int(env["PET_NPROC_PER_NODE"])
+    rank, size = str(first + local), env.get("WORLD_SIZE", "1")
     return {
+        "MASTER_ADDR": env["PET_MASTER_ADDR"],
+        "MASTER_PORT": env["PET_MASTER_PORT"],
+        "WORLD_SIZE": size,
         "RANK": rank,
         "LOCAL_RANK": str(local),
         "LOCAL_WORLD_SIZE": str(count),
@@ -91,7 +91,7 @@ def rank_variables(env: Mapping[str, str], local: int) -> dict[str, str]:
         "GROUP_WORLD_SIZE": env["PET_NNODES"],
         "ROLE_NAME": "default",
         "ROLE_RANK": rank,
-        "ROLE_WORLD_SIZE": str(size),
+        "ROLE_WORLD_SIZE": size,
         "TORCHELASTIC_RUN_ID": env.get("PET_RDZV_ID", "none"),
         "TORCHELASTIC_MAX_RESTARTS": env.get("PET_MAX_RESTARTS", "0"),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
@@ -134,7 +134,9 @@ class Ranks:
         if _is_torchrun(command):
             command = ["torchrun", *_after_torchrun(command)]
         for local in range(count if each else 1):
-            own = rank_variables(env, local) if each or count == 1 else {}
+            # A process that is alone is no rank; torchrun, where it is called, makes it one.
+            distributed = "WORLD_SIZE" in env and (each or count == 1)
+            own = rank_variables(env, local) if distributed else {}
             self._start(list(command), {**env, **own}, local)
 
     def _start(self, command: list[str], env: dict[str, str], local: int) -> None:

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.probes import reading
 from lockstep.train.saving import Saving
 from lockstep.train.server import Refused, Server, keep_following
+from lockstep.train.telemetry import Reading
 
 Json = dict[str, Any]
 
@@ -154,8 +155,9 @@ class Launcher:
     def _import_ahead(self) -> None:
         if not self.forks.started:
             env = {**os.environ, **self._observing()}
-            # The pod's own variable would make the server a rank that tells its steps.
-            env.pop("RANK", None)
+            # The pod's own variables would make the server a rank that tells its steps.
+            for name in ("RANK", "LOCKSTEP_ALONE"):
+                env.pop(name, None)
             self.forks.start(env, self.place.processes)
 
     def _on_ended(self, generation: int, local: int, code: int, line: str) -> None:
@@ -321,16 +323,24 @@ class Launcher:
                     self._news = True
 
     def _look(self) -> None:
-        """Report at once when a rank may hang; once that is asked, what all wait in."""
-        before, asked_at = False, 0.0
+        """Report at once when a rank may hang, and its first step; if asked, what all wait in.
+
+        A failure after a new step is the first in a row, and restarts without a delay.
+        """
+        before, asked_at, moved = False, 0.0, 0
         while True:
             time.sleep(LOOK_EVERY)
             now = time.monotonic()
             meters = self.meters.read(self.place.processes)
             suspect = any(suspected(one, now) for one in meters.values())
-            if any(one.steps for one in meters.values()) or self.memory.progress() is not None:
+            done = self.memory.progress()
+            if any(one.steps for one in meters.values()) or done is not None:
                 # The ranks use torch and are under way: the next ones need not import it.
                 self._import_ahead()
+            generation = self.member.generation
+            if moved != generation and self._has_stepped(meters.values(), done):
+                moved = generation
+                self._tell()
             asked = bool(self._world.get("asked")) and self.member.state == "Running"
             if asked and now - asked_at >= ASK_EVERY:
                 asked_at = now
@@ -344,6 +354,13 @@ class Launcher:
             if suspect != before:
                 before = suspect
                 self._tell()
+
+    def _has_stepped(self, meters: Iterable[Reading], done: int | None) -> bool:
+        """Say whether a rank of the present generation has made a step."""
+        if self.member.state != "Running":
+            return False
+        resumed = self._world.get("resume") or 0
+        return any(one.steps for one in meters) or (done is not None and done > resumed)
 
     def _words(self) -> Json:
         member = self.member

@@ -132,3 +132,19 @@ def test_an_mpi_worker_gets_its_role_and_port() -> None:
     given = environment(job(*mpi_roles(), framework="mpi"), "digits-worker-1")
     assert set(given) == {"PYTHONUNBUFFERED", "K_MPI_JOB_ROLE", "LOCKSTEP_SSH_PORT"}
     assert given["K_MPI_JOB_ROLE"] == "worker"
+
+
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ({}, False),
+        ({"processesPerNode": 1}, True),
+        ({"min": 1, "max": 2}, True),
+        ({"identity": {"env": {"RANK": "{rank}"}}}, True),
+    ],
+)
+def test_one_process_gets_no_rank_variables_unless_asked(more: dict[str, Any], asked: bool) -> None:
+    told = environment(job(role(replicas=1, **more)), "digits-worker-0")
+    names = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    assert names & set(told) == (names if asked else set())
+    assert told["PET_NNODES"] == "1"

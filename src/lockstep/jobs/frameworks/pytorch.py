@@ -2,7 +2,7 @@
 
 What is set here are torchrun's static variables. Where a launcher holds the ranks it lays those of
 the present world over them. The node's rank is only ever called ``PET_NODE_RANK``: ``RANK`` means
-the rank of a process, and is set only where a pod is one process.
+the rank of a process, and is set only where a pod is one process of several.
 """
 
 from __future__ import annotations
@@ -60,13 +60,21 @@ class PyTorch(Framework):
         """Return what torchrun and ``env://`` read."""
         master = everyone[0].host
         master_port = own_setting(job, "MASTER_PORT") or str(port(job, "master"))
-        common = {
-            "MASTER_ADDR": master,
-            "MASTER_PORT": master_port,
+        torchruns = {
             "PYTHONUNBUFFERED": "1",
             "PET_NPROC_PER_NODE": str(processes(member.role)),
+            "PET_NNODES": str(sum(role.replicas for role in job.spec.roles)),
+            "PET_NODE_RANK": str(member.rank),
+            "PET_MASTER_ADDR": master,
+            "PET_MASTER_PORT": master_port,
         }
-        return common | _static(job, member, master, master_port)
+        if _is_alone(job):
+            return torchruns | {"LOCKSTEP_ALONE": "1"}
+        size = str(world_size(job.spec.roles))
+        found = torchruns | {"MASTER_ADDR": master, "MASTER_PORT": master_port, "WORLD_SIZE": size}
+        if all(processes(role) == 1 for role in job.spec.roles):
+            found |= {"RANK": str(member.rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+        return found
 
     def free(self) -> frozenset[str]:
         """Return the port, buffering and torchrun's own restarts."""
@@ -77,14 +85,12 @@ class PyTorch(Framework):
         return frozenset(m.name for m in pool(job)) if launched(job) else frozenset()
 
 
-def _static(job: TrainingJob, member: Member, master: str, master_port: str) -> dict[str, str]:
-    built = {
-        "WORLD_SIZE": str(world_size(job.spec.roles)),
-        "PET_NNODES": str(sum(role.replicas for role in job.spec.roles)),
-        "PET_NODE_RANK": str(member.rank),
-        "PET_MASTER_ADDR": master,
-        "PET_MASTER_PORT": master_port,
-    }
-    if all(processes(role) == 1 for role in job.spec.roles):
-        built |= {"RANK": str(member.rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-    return built
+def _is_alone(job: TrainingJob) -> bool:
+    """Say whether the job is one process that no setting makes a rank.
+
+    Many programs take the variables of a rank for a sign that they are distributed.
+    """
+    first = job.spec.roles[0]
+    asked = first.processes_per_node or first.identity.env or job.spec.recovery.spares
+    sole = job.spec.framework == PyTorch.name and world_size(job.spec.roles) == 1
+    return sole and not is_elastic(job) and not asked

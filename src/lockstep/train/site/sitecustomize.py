@@ -52,13 +52,14 @@ def _next() -> None:
 
 def begin() -> None:
     """Begin to observe, if this is a rank; outside one nothing but the next one is loaded."""
-    if "RANK" in os.environ and "LOCKSTEP_TELEMETRY" in os.environ:
+    is_rank = "RANK" in os.environ or "LOCKSTEP_ALONE" in os.environ
+    if is_rank and "LOCKSTEP_TELEMETRY" in os.environ:
         try:
             _observe()
         except Exception as error:
             sys.stderr.write(f"lockstep: this rank has no telemetry: {error}\n")
     # Workers of a data loader that are no forks of their rank are looked at, too.
-    if "RANK" in os.environ and os.environ.get("LOCKSTEP_PROBES"):
+    if is_rank and os.environ.get("LOCKSTEP_PROBES"):
         try:
             _probe()
         except Exception as error:
