@@ -219,9 +219,10 @@ class FakeCluster:
             pod, status=structs.replace(pod.status, phase=phase, **more)
         )
 
-    def fail(self, name: str, code: int = 1) -> None:
-        """Let a pod end with an exit code."""
-        ended = {"name": "main", "state": {"terminated": {"exitCode": code, "reason": "Error"}}}
+    def fail(self, name: str, code: int = 1, message: str = "") -> None:
+        """Let a pod end with an exit code, and with last words."""
+        end = {"exitCode": code, "reason": "Error", "message": message}
+        ended = {"name": "main", "state": {"terminated": end}}
         status = convert(
             {"phase": "Failed", "containerStatuses": [ended]}, type(self.pods[name].status)
         )

@@ -100,6 +100,23 @@ def grouped(command: Callable[..., Any]) -> Callable[..., None]:
     return called
 
 
+def given_of(*groups: type[Any]) -> list[str]:
+    """Return the options of *groups* that were typed in the command that runs, as people write."""
+    from typer._click.globals import get_current_context
+
+    context = get_current_context()
+    names = {one.name for group in groups for one in fields(group)}
+    return [
+        param.opts[0]
+        for param in context.command.params
+        if param.name in names and _typed(context.get_parameter_source(param.name))
+    ]
+
+
+def _typed(source: Any) -> bool:
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _group(hint: Any) -> tuple[Any, tuple[str, ...]] | None:
     """Return the dataclass of a group and the fields that are taken; None where it is none."""
     base = getattr(hint, "__origin__", hint)

@@ -8,19 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lockstep.api import duration, names, quantity
-from lockstep.api.imageless import NO_IMAGE, keep_off_kubelets
+from lockstep.api import duration, job_draft, names, quantity
+from lockstep.api.job_draft import Draft
 from lockstep.api.wire import Json
 from lockstep.cli.flags import Flags
 
-_LAUNCHED = ("mpi", "horovod")
-"""Frameworks whose command runs once, in a launcher."""
-_CLUSTERS = {
-    "ray": ("head", "worker"),
-    "spark": ("master", "worker"),
-    "flink": ("jobmanager", "taskmanager"),
-}
-"""Frameworks that bring a cluster, whose command runs in a driver: roles of head and workers."""
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _LABEL = re.compile(r"[^=\s]+=[^=\s]*")
 
@@ -44,30 +36,46 @@ def training_job(flags: Flags, here: str = "") -> Json:
     _check(flags)
     if here and not (flags.image or flags.working_dir or flags.simulated):
         flags = replace(flags, working_dir=here)
-    metadata: Json = {"name": flags.name} if flags.name else {"generateName": f"{flags.framework}-"}
-    spec: Json = {"framework": str(flags.framework), "queue": flags.queue, "roles": _roles(flags)}
-    if flags.priority:
-        spec["priorityClassName"] = flags.priority
-    if topology := _topology(flags):
-        spec["topology"] = topology
-    if flags.max_restarts is not None:
-        spec["recovery"] = {"maxRestarts": flags.max_restarts}
-    if flags.spares:
-        spec["recovery"] = {**spec.get("recovery", {}), "spares": flags.spares}
-    if flags.max_wait:
-        spec["maxWait"] = flags.max_wait
-    if not flags.launcher:
-        spec["launcher"] = "None"
-    if flags.suspend:
-        spec["suspend"] = True
-    if flags.simulated:
-        spec["simulated"] = True
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "TrainingJob",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    recovery = {"maxRestarts": flags.max_restarts, "spares": flags.spares or None}
+    container, pod = _more_of_pods(flags)
+    requests: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory}
+    limits: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory_limit or flags.memory}
+    return job_draft.training_job(
+        Draft(
+            name=flags.name,
+            framework=str(flags.framework),
+            command=list(flags.command or ()),
+            image=flags.image,
+            environment=_environment(flags.env or ()),
+            sizes={
+                "replicas": flags.workers,
+                "min": flags.minimum,
+                "max": flags.maximum,
+                "processesPerNode": flags.processes,
+            },
+            requests=_given(requests),
+            limits=_given(limits),
+            devices=_gpus(flags.gpus),
+            container=container,
+            pod=pod,
+            spec={
+                "queue": flags.queue,
+                "priorityClassName": flags.priority,
+                "topology": _given(
+                    {"required": flags.topology, "preferred": flags.prefer_topology}
+                ),
+                "recovery": {key: n for key, n in recovery.items() if n is not None},
+                "maxWait": flags.max_wait,
+                "launcher": "" if flags.launcher else "None",
+                "suspend": flags.suspend,
+                "simulated": flags.simulated,
+            },
+        )
+    )
+
+
+def _given(words: Json) -> Json:
+    return {key: value for key, value in words.items() if value}
 
 
 def _check(flags: Flags) -> None:
@@ -105,101 +113,45 @@ def _parsed(flag: str, value: str, parse: Any) -> None:
         raise BadFlag(flag, str(error)) from None
 
 
-def _topology(flags: Flags) -> Json:
-    if flags.topology:
-        return {"required": flags.topology}
-    return {"preferred": flags.prefer_topology} if flags.prefer_topology else {}
-
-
-def _roles(flags: Flags) -> list[Json]:
-    worker: Json = {"name": "worker", "replicas": flags.workers}
-    if flags.minimum is not None:
-        worker["min"] = flags.minimum
-    if flags.maximum is not None:
-        worker["max"] = flags.maximum
-    if flags.processes is not None:
-        worker["processesPerNode"] = flags.processes
-    command = list(flags.command or ())
-    if parts := _CLUSTERS.get(str(flags.framework)):
-        head, name = parts
-        return [
-            {"name": head, "template": {"spec": _pod(flags, [], devices=False)}},
-            {**worker, "name": name, "template": {"spec": _pod(flags, [])}},
-            {"name": "driver", "template": {"spec": _pod(flags, command, devices=False)}},
-        ]
-    if flags.framework not in _LAUNCHED:
-        return [{**worker, "template": {"spec": _pod(flags, command)}}]
-    # An MPI job's command runs once, in the launcher; the workers wait for it.
-    launcher = {
-        "name": "launcher",
-        "replicas": 1,
-        "template": {"spec": _pod(flags, command, devices=False)},
+def _more_of_pods(flags: Flags) -> tuple[Json, Json]:
+    """Return what the flags say beyond a draft of each container, and of each pod."""
+    parsed = [_volume(i, given) for i, given in enumerate(flags.volumes or ())]
+    container = {
+        "workingDir": flags.working_dir,
+        "volumeMounts": [mount for _, mount in parsed],
     }
-    return [launcher, {**worker, "template": {"spec": _pod(flags, [])}}]
-
-
-def _pod(flags: Flags, command: list[str], *, devices: bool = True) -> Json:
-    container: Json = {"name": "main", "image": flags.image or NO_IMAGE}
-    if command:
-        container["command"] = command
-    if flags.working_dir:
-        container["workingDir"] = flags.working_dir
-    if flags.env:
-        container["env"] = _environment(flags.env)
-    if resources := _resources(flags, devices=devices):
-        container["resources"] = resources
-    spec: Json = {"containers": [container]}
-    if flags.volumes:
-        parsed = [_volume(i, given) for i, given in enumerate(flags.volumes)]
-        spec["volumes"] = [volume for volume, _ in parsed]
-        container["volumeMounts"] = [mount for _, mount in parsed]
-    if not flags.image:
-        keep_off_kubelets(spec)
-    if labels := dict(_label(given) for given in flags.node_labels or ()):
-        spec["nodeSelector"] = labels
-    return spec
-
-
-def _resources(flags: Flags, *, devices: bool) -> Json:
-    requests: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory}
-    limits: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory_limit or flags.memory}
-    limits |= _gpus(flags.gpus) if devices else {}
-    both = (("requests", requests), ("limits", limits))
-    given = {part: {n: v for n, v in amounts.items() if v} for part, amounts in both}
-    return {part: amounts for part, amounts in given.items() if amounts}
+    pod = {
+        "volumes": [volume for volume, _ in parsed],
+        "nodeSelector": dict(_label(given) for given in flags.node_labels or ()),
+    }
+    return container, _given(pod)
 
 
 def _gpus(number: float) -> Json:
     if number == int(number):
-        return {names.GPU: int(number)}
+        return {names.GPU: int(number)} if number else {}
     hundredths = round(number * 100)
     if not 0 < hundredths < 100:
         raise BadFlag("--gpus", f"{number:g} is neither whole GPUs nor a part of one, such as 0.5")
     return {names.GPU_COMPUTE: hundredths}
 
 
-def _env(given: str) -> Json:
-    name, equals, value = given.partition("=")
-    if not equals:
-        raise BadFlag("--env", f"{given!r} is not NAME=VALUE")
-    if not _ENV_NAME.fullmatch(name):
-        raise BadFlag(
-            "--env",
-            f"{name!r} cannot name a variable: use ASCII letters, digits, _, - and ., the first no "
-            "digit",
-        )
-    return {"name": name, "value": value}
-
-
-def _environment(given: Sequence[str]) -> list[Json]:
-    found = [_env(one) for one in given]
-    values: dict[str, str] = {}
-    for one in found:
-        name, value = one["name"], one["value"]
-        if name in values:
-            said = f"{name}={values[name]} and {name}={value}"
+def _environment(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise BadFlag("--env", f"{one!r} is not NAME=VALUE")
+        if not _ENV_NAME.fullmatch(name):
+            raise BadFlag(
+                "--env",
+                f"{name!r} cannot name a variable: use ASCII letters, digits, _, - and ., the "
+                "first no digit",
+            )
+        if name in found:
+            said = f"{name}={found[name]} and {name}={value}"
             raise BadFlag("--env", f"{name} is given twice: {said}; leave one out")
-        values[name] = value
+        found[name] = value
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep.cli.app import App
+from lockstep.cli.app import App, given_of
 from lockstep.cli.build import BadFlag, training_job
 from lockstep.cli.flags import Carry, Flags, Framework
 from lockstep.cli.load import Document, check, documents
@@ -68,7 +68,7 @@ def submit(
       lockstep submit plain --name score --after bert -- python score.py
       lockstep submit plain --name sweep --array 0-9 --runtime 1h --script train.sh -- --lr 0.1
     """
-    found = _from_flags(flags, more) if file is None else _from_file(file, flags.framework, more)
+    found = _from_flags(flags, more) if file is None else _from_file(file)
     for document in found:
         check(document)
     if carry.code is not None and carry.no_code:
@@ -114,13 +114,11 @@ def _send(found: list[Document], target: Target, how: Sending, code: Carry, *, f
     run(target, work)
 
 
-def _from_file(file: Path, framework: Framework | None, more: More) -> list[Document]:
-    if framework is not None:
-        raise typer.BadParameter("choose one of a framework and --file", param_hint="--file")
-    if more != More():
+def _from_file(file: Path) -> list[Document]:
+    if given := given_of(Flags, More):
         raise typer.BadParameter(
-            "says all of its jobs itself; --script, --env-file, --label, --annotation, --runtime, "
-            "--ttl, --gpu-type, --after and --array are for jobs made of flags",
+            f"a file says everything of its jobs, and {', '.join(given)} would change nothing: "
+            f"leave out {given[0]}, or write it into {file}",
             param_hint="--file",
         )
     return documents(file)

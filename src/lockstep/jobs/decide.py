@@ -131,8 +131,8 @@ def _judged(
         *_leaving(seen, status, roster, told, spares),
     ]:
         status = goodput.forgiven(_counted(roster, status), told)
-        status = failures.judge(job, framework, status, found, now, spares=spares)
-        return diagnosis.of_pods(seen, status, roster, found, now), found
+        status = diagnosis.of_pods(seen, status, roster, found, now)
+        return failures.judge(job, framework, status, found, now, spares=spares), found
     if ended := ranks.lost(told, status.generation):
         gone = storage.away(seen, now)
         verdict = diagnosis.of_ranks(seen, status, roster, told, now)

@@ -14,7 +14,7 @@ from lockstep.api.backoff import Backoff
 from lockstep.api.core import Pod
 from lockstep.api.names import MEMORY, RESTART_ANNOTATION, SIZE_ANNOTATION
 from lockstep.api.roles import launched
-from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
+from lockstep.api.training import LastError, ReplicaStatus, TrainingJob, TrainingJobStatus
 from lockstep.health.core.exits import PERMANENT_EXIT_CODES, last_line
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import seating
@@ -187,6 +187,7 @@ def judge(
     Of *spares*, pods that stand by, each takes the place of one that was lost.
 
     What the cluster took away is not held against the job: its restarts are for its own faults.
+    The diagnosis of *status* is that of these failures.
     """
     why = describe(failures)
     most = job.spec.recovery.max_restarts
@@ -201,10 +202,15 @@ def judge(
         # It still waits longer each time: what fails at once must not be tried without end.
         status = structs.replace(count(status, why, now), restarts=status.restarts)
         return anew(status, "Restarting", why, now)
+    error = None if disrupted else _own_error(job, status, failures[0], now)
+    if error is not None and error == status.last_error:
+        return fail(status, "SameErrorTwice", f"{why}; the same error twice", now)
     if status.restarts >= most and not disrupted:
         used = f"{why}; all restarts are used up ({most} of {most})"
         return fail(status, "RestartsUsedUp", used, now)
     status = structs.replace(status, message=why) if disrupted else count(status, why, now)
+    if error is not None:
+        status = structs.replace(status, last_error=error)
     lost = {f.name for f in failures}
     if lost <= framework.replaceable(job) and not _some_done(job, status):
         if taken := seating.taken_over(job, status, lost, spares):
@@ -213,6 +219,22 @@ def judge(
         status = regroup(structs.replace(status, replacing=replacing))
         return cond.put(status, cond.RESTARTING, True, cond.Why("Replacing", why), now)
     return anew(status, "Disrupted" if disrupted else "Restarting", why, now)
+
+
+def _own_error(
+    job: TrainingJob, status: TrainingJobStatus, failure: Failure, now: float
+) -> LastError | None:
+    """Return an early error of the program itself, which a second restart would not mend.
+
+    None where launchers tell of ranks, where the pod was killed, or where the verdict does not say
+    that the user has to change something.
+    """
+    found = status.diagnosis
+    ran = now - (cond.since(status, cond.RUNNING, True) or now)
+    told = found is not None and found.action == "stop_and_tell_user"
+    if launched(job) or not told or ran >= STABLE_AFTER or (failure.code or 128) >= 128:
+        return None
+    return LastError(error=failure.why.removeprefix(failure.name).strip())
 
 
 def _ruled(job: TrainingJob, failure: Failure) -> str | None:

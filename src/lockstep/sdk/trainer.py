@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lockstep.api.names import API_VERSION
+from lockstep.api import job_draft
+from lockstep.api.imageless import NO_IMAGE
+from lockstep.api.job_draft import Draft
 from lockstep.api.wire import Json
 
 LONGEST: Final = 128 << 10
@@ -47,7 +49,7 @@ class Trainer:
     code: str | Path | None = None
     """A directory that goes with the job, as with ``lockstep submit --code``; it runs in it. The
     script is then a file of it and may import its neighbours."""
-    image: str = "none"
+    image: str = NO_IMAGE
     env: Mapping[str, str] = field(default_factory=dict)
     queue: str = "default"
     min_nodes: int | None = None
@@ -64,26 +66,23 @@ class Trainer:
         limits: dict[str, str | int] = dict(self.resources_per_node)
         if self.gpus_per_node:
             limits["nvidia.com/gpu"] = self.gpus_per_node
-        main: Json = {"name": "main", "image": self.image, "command": self._command()}
-        if limits:
-            main["resources"] = {"requests": limits, "limits": limits}
-        if self.env:
-            main["env"] = [{"name": k, "value": v} for k, v in self.env.items()]
-        role: Json = {"name": "worker", "replicas": self.num_nodes}
-        sizes = {"min": self.min_nodes, "max": self.max_nodes}
-        role |= {key: value for key, value in sizes.items() if value is not None}
-        role["template"] = {"spec": {"containers": [main]}}
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "TrainingJob",
-            "metadata": {"name": name or f"train-{secrets.token_hex(4)}"},
-            "spec": {
-                "framework": self.framework,
-                "queue": self.queue,
-                "roles": [role],
-                "recovery": {"maxRestarts": self.max_restarts},
-            },
-        }
+        return job_draft.training_job(
+            Draft(
+                name=name or f"train-{secrets.token_hex(4)}",
+                framework=self.framework,
+                command=self._command(),
+                image="" if self.image == NO_IMAGE else self.image,
+                environment=self.env,
+                sizes={
+                    "replicas": self.num_nodes,
+                    "min": self.min_nodes,
+                    "max": self.max_nodes,
+                },
+                requests=limits,
+                limits=limits,
+                spec={"queue": self.queue, "recovery": {"maxRestarts": self.max_restarts}},
+            )
+        )
 
     def _command(self) -> list[str]:
         ways = {"func": self.func, "script": self.script, "command": tuple(self.command)}

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.kubectl import KUBECTLS, Kubectl, need_kubectl
+from tests.support.waiting import eventually_sync
 
 from lockstep.api.core import CRDS, AnyObject
 from lockstep.api.names import SCHEMA_ANNOTATION
+from lockstep.compat import dialects
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.crds import ensure_crds
+from lockstep.kube.crds import ensure_crds, ensure_foreign
 
 NAME = "queues.lockstep.dev"
 
@@ -62,3 +69,22 @@ async def test_parts_of_an_embedded_server_upgrade_while_others_continue(
             async with Client(ClusterConfig.load(users / f"{part}.kubeconfig")) as other:
                 await ensure_crds(other)
             assert (columns(await client.get(CRDS, NAME)) > 0) is upgrades
+
+
+@pytest.mark.parametrize("which", KUBECTLS)
+async def test_kubectl_finds_our_jobs_beside_another_kind_of_their_name(
+    any_shared_server: ApiServer, tmp_path: Path, which: str
+) -> None:
+    kubectl = Kubectl(need_kubectl(which), any_shared_server.kubeconfig, tmp_path)
+    async with any_shared_server.client() as client:
+        await ensure_crds(client)
+        await ensure_foreign(client, dialects.manifests(["etoperator"]))
+
+    def finds_ours(word: str) -> bool:
+        # What kubectl learned of the groups before is not asked for again in six hours.
+        anew = f"--cache-dir={tempfile.mkdtemp(dir=tmp_path)}"
+        asked = kubectl.run("get", word, "nothing", anew)
+        return 'trainingjobs.lockstep.dev "nothing" not found' in asked.stderr
+
+    for word in ("tj", "tjob", "trainingjobs.lockstep.dev"):
+        await asyncio.to_thread(eventually_sync, partial(finds_ours, word), 60, f"{word} is ours")

@@ -192,6 +192,20 @@ def test_notebook_and_command_run_as_jobs_in_its_environment(
     plane.ok("delete", "sums", "said")
 
 
+def test_a_job_of_a_place_takes_code_along(
+    plane: ControlPlane, gateway: str, project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("import mine, os; print(mine.VALUE, os.getcwd())")
+    (tmp_path / "mine.py").write_text("VALUE = 7")
+    given = ("--name", "carried", "--code", str(tmp_path), "--", "python", "train.py")
+    plane.ok("dev", "job", "ana", *given)
+    done = plane.run("wait", "carried", timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "7 /lockstep/code" in plane.ok("logs", "carried")
+    assert "code-" in plane.ok("get", "carried", "-o", "yaml")
+    plane.ok("delete", "carried")
+
+
 def test_tensorboard_shows_the_events_of_a_directory(plane: ControlPlane, project: Path) -> None:
     summary = pytest.importorskip("tensorboard.summary", reason="needs TensorBoard")
     writer = summary.Writer(str(project / "runs"))

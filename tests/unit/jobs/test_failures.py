@@ -173,6 +173,34 @@ def test_a_job_fails_once_its_restarts_are_used_up(most: int) -> None:
     assert set(world.pods) == {"digits-worker-1"}
 
 
+VALUE = "ValueError: bad value 3"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "pause", "reason"),
+    [
+        ((VALUE, VALUE), 1, 10, "SameErrorTwice"),
+        ((VALUE, "ValueError: bad value 4"), 1, 10, None),
+        (("epoch 3", "epoch 3"), 1, 10, None),
+        ((VALUE, VALUE), 1, 900, None),
+        ((VALUE, VALUE), 137, 10, None),
+    ],
+)
+def test_the_same_error_of_a_program_twice_ends_it(
+    words: tuple[str, str], code: int, pause: int, reason: str | None
+) -> None:
+    world = running(job(launcher="None", recovery={"maxRestarts": 5}))
+    for said in words:
+        world.now += pause
+        world.fail("digits-worker-1", code, message=said)
+        world.settle()
+        world.now += 1000
+        world.run()
+    failed = [c.reason for c in status(world).conditions if c.type == "Failed"]
+    assert failed == ([reason] if reason else [])
+    assert status(world).restarts == (1 if reason else 2)
+
+
 @pytest.mark.parametrize("code", [126, 127])
 def test_an_exit_code_beyond_help_by_restarts_ends_the_job(code: int) -> None:
     world = running(job(launcher="None"))

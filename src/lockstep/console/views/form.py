@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep.api import duration, names, quantity
-from lockstep.api.imageless import NO_IMAGE, keep_off_kubelets
+from lockstep.api import duration, job_draft, names, quantity
+from lockstep.api.imageless import NO_IMAGE
+from lockstep.api.job_draft import Draft
 from lockstep.api.wire import Json
 
 FRAMEWORKS = ("pytorch", "mpi", "plain")
@@ -37,58 +38,36 @@ def training_job(form: Mapping[str, Any]) -> Json:
     framework = _text(form, "framework") or "pytorch"
     if framework not in FRAMEWORKS:
         raise BadField("framework", f"use one of {', '.join(FRAMEWORKS)}")
-    name = _text(form, "name")
-    metadata: Json = {"name": name} if name else {"generateName": f"{framework}-"}
-    metadata["namespace"] = _text(form, "namespace") or "default"
-    spec: Json = {"framework": framework, "queue": _text(form, "queue") or "default"}
-    spec["roles"] = _roles(form, framework)
-    if priority := _text(form, "priority"):
-        spec["priorityClassName"] = priority
-    if wait := _text(form, "maxWait"):
-        spec["maxWait"] = _parsed("maxWait", wait, duration.parse)
-    if form.get("simulated") is True:
-        spec["simulated"] = True
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "TrainingJob",
-        "metadata": metadata,
-        "spec": spec,
-    }
-
-
-def _roles(form: Mapping[str, Any], framework: str) -> list[Json]:
-    command = _command(form)
-    workers = _whole(form, "workers", 1, 1, MOST_WORKERS)
-    gpus = _whole(form, "gpus", 0, 0, 1024)
-    worker: Json = {"name": "worker", "replicas": workers}
-    for field, name in (("fewest", "min"), ("most", "max")):
-        if _text(form, field):
-            worker[name] = _whole(form, field, workers, 1, MOST_WORKERS)
-    if framework != "mpi":
-        return [{**worker, "template": {"spec": _pod(form, command, gpus)}}]
-    # An MPI job's command runs once, in the launcher; the workers wait for it.
-    launcher = {"name": "launcher", "replicas": 1, "template": {"spec": _pod(form, command, 0)}}
-    return [launcher, {**worker, "template": {"spec": _pod(form, [], gpus)}}]
-
-
-def _pod(form: Mapping[str, Any], command: list[str], gpus: int) -> Json:
-    image = _text(form, "image")
-    container: Json = {"name": "main", "image": image or NO_IMAGE}
-    if command:
-        container["command"] = command
-    if environment := _environment(form):
-        container["env"] = environment
     amounts: Json = {}
     for field, resource in (("cpu", names.CPU), ("memory", names.MEMORY)):
         if text := _text(form, field):
             amounts[resource] = _parsed(field, text, quantity.parse)
-    limits = {**amounts, **({names.GPU: gpus} if gpus else {})}
-    if limits:
-        container["resources"] = {**({"requests": amounts} if amounts else {}), "limits": limits}
-    spec: Json = {"containers": [container]}
-    if not image:
-        keep_off_kubelets(spec)
-    return spec
+    sizes: dict[str, int | None] = {"replicas": _whole(form, "workers", 1, 1, MOST_WORKERS)}
+    for field, size in (("fewest", "min"), ("most", "max")):
+        if _text(form, field):
+            sizes[size] = _whole(form, field, 1, 1, MOST_WORKERS)
+    gpus = _whole(form, "gpus", 0, 0, 1024)
+    wait = _text(form, "maxWait")
+    return job_draft.training_job(
+        Draft(
+            name=_text(form, "name"),
+            namespace=_text(form, "namespace") or "default",
+            framework=framework,
+            command=_command(form),
+            image=_text(form, "image"),
+            environment=_environment(form),
+            sizes=sizes,
+            requests=amounts,
+            limits=amounts,
+            devices={names.GPU: gpus} if gpus else {},
+            spec={
+                "queue": _text(form, "queue") or "default",
+                "priorityClassName": _text(form, "priority"),
+                "maxWait": wait and _parsed("maxWait", wait, duration.parse),
+                "simulated": form.get("simulated") is True,
+            },
+        )
+    )
 
 
 def _command(form: Mapping[str, Any]) -> list[str]:
@@ -103,13 +82,13 @@ def _command(form: Mapping[str, Any]) -> list[str]:
         raise BadField("command", f"{error}; close the quotes") from None
 
 
-def _environment(form: Mapping[str, Any]) -> list[Json]:
-    found = []
+def _environment(form: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
     for line in filter(None, map(str.strip, _text(form, "environment").splitlines())):
         name, equals, value = line.partition("=")
         if not equals or not name.replace("_", "").replace(".", "").replace("-", "").isalnum():
             raise BadField("environment", f"{line[:80]!r} is not NAME=VALUE")
-        found.append({"name": name, "value": value})
+        found[name] = value
     return found
 
 
