@@ -25,6 +25,11 @@ def process_node(
     hide: Annotated[
         list[Path] | None, "Directory that pods see empty, beside --data; may be repeated."
     ] = None,
+    by_namespace: Annotated[
+        Path | None,
+        "Directory that pods see empty, but that they may mount: DIR/NAMESPACE/ANY, of their own "
+        "namespace.",
+    ] = None,
     images: Annotated[
         Path | None, "Table of what to run for images, before the shipped one (YAML)."
     ] = None,
@@ -61,6 +66,7 @@ def process_node(
             pair=Pair(certificate, key) if certificate and key else None,
             name=name,
             hide=hide or (),
+            by_namespace=by_namespace,
             images=images,
             data_cache=data_cache,
             ready=announce,

@@ -112,8 +112,8 @@ def controllers(
     gateway: Annotated[str, "URL at which servers of notebooks reach `lockstep gateway`."] = "",
     environments: Annotated[str, "Directory of each node in which packages are built."] = "",
     artefacts: Annotated[
-        str, "Directory of the one machine for artefacts of pipelines that name no store."
-    ] = "",
+        Path | None, "Directory of the one machine for artefacts of pipelines that name no store."
+    ] = None,
     pool_commands: Annotated[
         Path | None,
         "Directory of programs that NodePools may name as their provider; none without it.",

@@ -43,7 +43,7 @@ class Options:
     closed_days: Path | None = None
     gateway: str = ""
     environments: str = ""
-    artefacts: str = ""
+    artefacts: Path | None = None
     pool_commands: Path | None = None
     one_machine: bool = False
     """Whether the API server is the embedded one, which has no kube-controller-manager."""
@@ -95,7 +95,7 @@ async def run(
     closed_days: Path | None = None,
     gateway: str = "",
     environments: str = "",
-    artefacts: str = "",
+    artefacts: Path | None = None,
     pool_commands: Path | None = None,
     node_lifecycle: bool = False,
     ready: Callable[[str], None],

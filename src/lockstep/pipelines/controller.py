@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import structs
@@ -78,8 +79,8 @@ class PipelineController:
     memory: Memory
     recorder: Recorder
     clock: Callable[[], float] = time.time
-    artefacts: str = ""
-    """Directory of the machine for artefacts of runs that name no store; empty where none is."""
+    artefacts: Path | None = None
+    """Directory of the machine for artefacts of runs that name no store."""
     _live: dict[Key, Live] = field(default_factory=dict)
     _locks: Locks = field(default_factory=Locks)
     _restored: bool = False
@@ -139,7 +140,8 @@ class PipelineController:
             return None
         meta = run.metadata
         created = meta.creation_timestamp or ""
-        about = Run(meta.name, meta.namespace, meta.uid, created, self.artefacts)
+        kept_in = await shared.artefacts_of(self.client, meta.namespace, self.artefacts)
+        about = Run(meta.name, meta.namespace, meta.uid, created, kept_in)
         try:
             known = record.records(run)
         except ValueError as error:

@@ -20,7 +20,7 @@ from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
 
 
-def add_pipelines(manager: Manager, artefacts: str = "") -> None:
+def add_pipelines(manager: Manager, artefacts: Path | None = None) -> None:
     """Run the controllers of runs and workflows while *manager* leads.
 
     *artefacts* is the directory of artefacts of runs that name no store, if there is one.
@@ -36,11 +36,10 @@ def add_pipelines(manager: Manager, artefacts: str = "") -> None:
     for informer in made.values():
         informer.optional = True
     kept = manager.informer(CONFIG_MAPS, label_selector=f"{KEPT_LABEL}=true")
+    memory = Memory(manager.client, kept)
     shell = PipelineController(
-        manager.client, runs, pods, made, Memory(manager.client, kept), manager.recorder()
+        manager.client, runs, pods, made, memory, manager.recorder(), artefacts=artefacts
     )
-    if artefacts:
-        shell.artefacts = _open_to_pods(Path(artefacts))
     controller = Controller("pipeline-run", shell.reconcile, workers=8)
     controller.follow(runs)
     followed: list[tuple[Resource[Any], Informer[Any]]] = [(PODS, pods), *made.items()]
@@ -52,15 +51,6 @@ def add_pipelines(manager: Manager, artefacts: str = "") -> None:
     add_cron_workflows(manager)
     add_recurring_runs(manager)
     add_triggers(manager)
-
-
-def _open_to_pods(place: Path) -> str:
-    """Return a directory below *place* that pods of any user write to, and no others see."""
-    inside = place / "store"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    inside.mkdir(exist_ok=True)
-    inside.chmod(0o1777)
-    return str(inside)
 
 
 def _noting(shell: PipelineController, resource: Resource[Any]) -> Callable[[Change[Any]], None]:

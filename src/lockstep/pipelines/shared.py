@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
-from lockstep.api.core import CLAIMS, CONFIG_MAPS, PODS, Pod
+from lockstep.api.core import CLAIMS, CONFIG_MAPS, NAMESPACES, PODS, Pod
 from lockstep.api.meta import owner_reference
 from lockstep.api.pipeline import ENDED, LOCKS_ANNOTATION, PIPELINE_RUNS, PipelineRun
 from lockstep.kube.client import Client
@@ -45,6 +46,25 @@ def restore(locks: Locks, runs: Iterable[PipelineRun], pods: Iterable[Pod]) -> N
         for holder, names in json.loads(given).items():
             if holder not in over:
                 locks.restore(holder, names)
+
+
+async def artefacts_of(client: Client, namespace: str, root: Path | None) -> str:
+    """Return the directory below *root* that stands for ``minio://`` in a namespace.
+
+    Pods of any user write to it, and pods of other namespaces do not see it. A namespace of the
+    same name that is made later has another one. Empty where the machine has no *root*.
+
+    Raises:
+        ApiError: when the namespace cannot be read.
+    """
+    if root is None:
+        return ""
+    uid = (await client.get(NAMESPACES, namespace)).metadata.uid
+    place = root / namespace / uid
+    for one, mode in ((root, 0o700), (place.parent, 0o700), (place, 0o1777)):
+        one.mkdir(exist_ok=True)
+        one.chmod(mode)
+    return str(place)
 
 
 async def limits(client: Client, run: PipelineRun) -> dict[str, int]:

@@ -158,8 +158,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             _OWN_KINDS,
         ),
         namespaced=_lead(CONTROLLERS_LEASE),
-        # There they keep the records of usage, too.
-        embedded=(*_INSTALL, *_WORKLOADS, *_ANSWER_USAGE),
+        # There they keep the records of usage, too, and artefacts in directories by namespace.
+        embedded=(*_INSTALL, *_WORKLOADS, *_ANSWER_USAGE, rule("", "namespaces", "get")),
         serves=True,
     ),
     "recorder": Permissions(

@@ -17,6 +17,7 @@ from lockstep.kube.locate import embedded_data
 RECORDS = "usage.db"
 """File of the usage records in the data folder."""
 AUDIT = "audit.log"
+ARTEFACTS = "artefacts"
 """File in which the API server writes who changed what."""
 HOST = "127.0.0.1"
 GRACE = 10.0
@@ -167,8 +168,9 @@ def others(settings: Plane) -> list[Part]:
         pair = settings.directory / "pki" / "node-agent"
         shown = ("--certificate", f"{pair}.crt", "--key", f"{pair}.key")
         cache = ("--data-cache", user("data-cache")[1])
+        own = ("--by-namespace", str(settings.directory / ARTEFACTS))
         table = ("--images", str(settings.images.absolute())) if settings.images else ()
-        parts.append(_part(name, *user(name), *where, *cache, *shown, *table, grace=NODE_GRACE))
+        parts.append(_part(name, *user(name), *where, *cache, *shown, *own, *table, grace=NODE_GRACE))
         if settings.devices:
             shares = ("--shares", str(settings.directory / "node/shares"))
             parts.append(_part("agent", *user("agent"), "--any-port", *shares))
@@ -185,8 +187,7 @@ def _beyond(settings: Plane) -> tuple[str, ...]:
     # Not in the data folder, which pods see empty.
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kernels = ("--gateway", gateway, "--environments", str(cache / "lockstep" / "environments"))
-    artefacts = settings.directory.with_name(f"{settings.directory.name}-artefacts")
-    shown = ("--metrics-port", "0", "--artefacts", str(artefacts))
+    shown = ("--metrics-port", "0", "--artefacts", str(settings.directory / ARTEFACTS))
     return ("--install-dialects", ",".join(DIALECTS), "--records", records, *shown, *kernels)
 
 

@@ -16,6 +16,8 @@ class Isolation:
     problem: str = ""
     hidden: tuple[str, ...] = ()
     """Directories that containers see empty: keys and credentials of the control plane."""
+    by_namespace: str = ""
+    """A hidden directory; pods mount what lies in its part of their own namespace."""
 
     @property
     def mounts(self) -> bool:

@@ -72,6 +72,7 @@ async def run(
     data: Path,
     name: str | None = None,
     hide: Sequence[Path] = (),
+    by_namespace: Path | None = None,
     images: Path | None = None,
     data_cache: Path | None = None,
     pair: certificates.Pair | None = None,
@@ -81,10 +82,11 @@ async def run(
     """Be a node until cancelled; then stop the pods' containers and say that the node stopped.
 
     Killed outright, the node leaves its containers running, and adopts them when it is started
-    again on the same *data*. Containers see *data* and the directories *hide* empty. *images* is
-    a table of images that goes before the shipped one. *data_cache* is the kubeconfig of the data
-    cache, which the node starts once a dataset wants one. The node serves the API server with
-    *pair*; without one, with a pair that it signs itself. *where* it and its pods are reached.
+    again on the same *data*. Containers see *data* and the directories *hide* empty. Of
+    *by_namespace* pods mount what is their namespace's. *images* is a table of images that goes
+    before the shipped one. *data_cache* is the kubeconfig of the data cache, which the node starts
+    once a dataset wants one. The node serves the API server with *pair*; without one, with a pair
+    that it signs itself. *where* it and its pods are reached.
 
     Raises:
         BadTable: when *images* cannot be used.
@@ -92,8 +94,10 @@ async def run(
     """
     table = load(images)
     with _alone(data) as place:
-        hidden = tuple(dict.fromkeys(str(one.resolve()) for one in (*hide, place, shared_memory())))
-        allowed = replace(isolation.find(), hidden=hidden)
+        parts = (by_namespace,) if by_namespace is not None else ()
+        hidden = _resolved((*hide, place, shared_memory(), *parts))
+        (own,) = _resolved(parts) or ("",)
+        allowed = replace(isolation.find(), hidden=hidden, by_namespace=own)
         if not allowed.mounts:
             log.warning("containers can read %s: %s", ", ".join(hidden), allowed.problem)
         async with Client(ClusterConfig.load(kubeconfig)) as client:
@@ -108,6 +112,11 @@ def _cache_config(kubeconfig: Path | None) -> Path | None:
     """Return the kubeconfig of the data cache: the one beside the node's own, else the same."""
     beside = kubeconfig.with_name("data-cache.kubeconfig") if kubeconfig is not None else None
     return beside if beside is not None and beside.exists() else kubeconfig
+
+
+def _resolved(places: Sequence[Path]) -> tuple[str, ...]:
+    """Return each of *places* once, by the name that it has without links."""
+    return tuple(dict.fromkeys(str(one.resolve()) for one in places))
 
 
 @contextlib.contextmanager

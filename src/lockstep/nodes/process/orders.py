@@ -177,12 +177,16 @@ class OrderBook:
             source = store.path(volume, sub_path)
             read_only = one.read_only or store.read_only(volume)
             if volume.host_path is not None:
-                self._require_visible(source)
+                self._require_visible(source, pod.metadata.namespace)
             found.append(_mount(source, paths.absolute(one.mount_path), read_only=read_only))
         return found
 
-    def _require_visible(self, source: Path) -> None:
+    def _require_visible(self, source: Path, namespace: str) -> None:
         place = source.resolve()
+        shared = self.isolation.by_namespace
+        # Pods cannot write to the part itself, so nothing in it is a link that one of them made.
+        if shared and place.parent == Path(shared, namespace):
+            return
         for hidden in self.isolation.hidden:
             if place.is_relative_to(hidden):
                 raise ConfigError(f"hostPath {source} lies in {hidden}, which pods may not see")
