@@ -6,15 +6,17 @@ import base64
 import json
 import shutil
 import subprocess
+import time
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.apiserver import Answer, ApiServer
-from tests.support.console import Visitor
+from tests.support.console import Visitor, apply, token
 from tests.support.control_plane import ControlPlane
 from tests.support.door import of_link
 from tests.support.waiting import eventually_sync, stretched
@@ -25,6 +27,8 @@ websocket = pytest.importorskip("websocket", reason="needs websocket-client")
 
 KERNELS = "apis/lockstep.dev/v1alpha1/namespaces/default/kernels"
 PODS = "api/v1/namespaces/default/pods"
+OUT_WITHIN = 10.0
+"""Seconds within which a member who is removed is out."""
 NOTEBOOK = "apis/kubeflow.org/v1/namespaces/default/notebooks/tensorboard"
 
 
@@ -90,8 +94,8 @@ def test_lock_without_exact_versions_is_refused(plane: ControlPlane, project: Pa
 
 
 def test_kernel_has_the_packages_of_its_lock(plane: ControlPlane, gateway: str) -> None:
-    base, token = gateway, server_token(plane)
-    head = [f"Authorization: Bearer {token}"]
+    base = gateway
+    head = [f"Authorization: Bearer {server_token(plane)}"]
     body = json.dumps({"name": "ana"})
     posted = subprocess.run(
         ["curl", "-sS", "-H", head[0], "-d", body, f"{base}/api/kernels"],
@@ -129,12 +133,12 @@ def test_link_opens_jupyter_once_and_shows_no_token(plane: ControlPlane, gateway
 
 
 def test_stranger_gets_no_kernel_and_no_page(plane: ControlPlane, gateway: str) -> None:
-    token, good = page_token(plane), f"Authorization: Bearer {server_token(plane)}"
-    wrong = f"{'0' if token[0] != '0' else '1'}{token[1:]}"
+    page, good = page_token(plane), f"Authorization: Bearer {server_token(plane)}"
+    wrong = f"{'0' if page[0] != '0' else '1'}{page[1:]}"
     for path, header, status in (
         ("/api/kernels", "X-None: 1", "401"),
         ("/api/kernels", f"Authorization: Bearer default/ana/0/{wrong}", "401"),
-        ("/api/kernels", f"Authorization: Bearer default/ana/0/{token}", "401"),
+        ("/api/kernels", f"Authorization: Bearer default/ana/0/{page}", "401"),
         ("/api/kernels", good, "200"),
         ("/api/kernels", f"{good}\r\nOrigin: http://evil.example", "403"),
         ("/api/kernels", f"{good}\r\nOrigin: http://127.0.0.1:1", "403"),
@@ -142,7 +146,7 @@ def test_stranger_gets_no_kernel_and_no_page(plane: ControlPlane, gateway: str) 
         ("/api/kernels", f"{good}\r\nSec-Fetch-Site: same-site", "403"),
         ("/api/kernels", f"{good}\r\nSec-Fetch-Site: none", "403"),
         ("/notebook/default/ana/lab", "X-None: 1", "404"),
-        (f"/notebook/default/ana/lab?lockstep-token={token}", "X-None: 1", "404"),
+        (f"/notebook/default/ana/lab?lockstep-token={page}", "X-None: 1", "404"),
     ):
         done = subprocess.run(
             ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-H", header, gateway + path],
@@ -170,6 +174,46 @@ def test_code_opens_the_channels_of_one_kernel_once(plane: ControlPlane, gateway
     for used in (first, second, "x" * 43):
         with pytest.raises(websocket.WebSocketBadStatusException, match="401"):
             websocket.create_connection(f"{at}/{used}/api/kernels/{mine}/channels")
+
+
+def test_channels_of_a_removed_member_are_cut_in_time(plane: ControlPlane, gateway: str) -> None:
+    server = api(plane)
+    meta = {"name": "kernel-user", "namespace": "default"}
+    rbac = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": ["lockstep.dev"], "resources": ["kernels"], "verbs": ["create"]}
+    subject = {"kind": "ServiceAccount", **meta}
+    of = {"apiGroup": rbac, "kind": "Role", "name": meta["name"]}
+    role: dict[str, Any] = {"apiVersion": f"{rbac}/v1", "metadata": meta}
+    for obj in (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {**role, "kind": "Role", "rules": [rule]},
+        {**role, "kind": "RoleBinding", "roleRef": of, "subjects": [subject]},
+    ):
+        apply(server, obj)
+    head = f"Authorization: Bearer {token(server, 'default', meta['name'])}"
+    number = f"k{uuid.uuid4().hex[:8]}"
+    body = json.dumps({"name": "python3", "env": {"KERNEL_ID": number}})
+
+    def status(*words: str) -> str:
+        command = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-H", head, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert status("-d", body, f"{gateway}/api/kernels") == "201"
+    url = f"{gateway.replace('http', 'ws')}/api/kernels/{number}/channels"
+    client = websocket.create_connection(url, header=[head], timeout=stretched(90))
+    binding = f"/apis/{rbac}/v1/namespaces/default/rolebindings/{meta['name']}"
+    assert server.request("DELETE", binding).status == 200
+    since = time.monotonic()
+    client.settimeout(OUT_WITHIN)
+    while client.connected and time.monotonic() - since < OUT_WITHIN:
+        with suppress(websocket.WebSocketException, OSError):
+            client.recv()
+    assert (client.connected, time.monotonic() - since < OUT_WITHIN) == (False, True)
+    assert status(f"{gateway}/api/kernels/{number}") == "403"
+    with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
+        websocket.create_connection(url, header=[head])
+    path = f"/{KERNELS}/{number}"
+    assert server.request("DELETE", path).status == 200
 
 
 def test_notebook_and_command_run_as_jobs_in_its_environment(
@@ -224,7 +268,7 @@ def test_tensorboard_shows_the_events_of_a_directory(plane: ControlPlane, projec
 
 def _sleeps_and_wakes(plane: ControlPlane, ask: Callable[[], Answer]) -> None:
     """Let the TensorBoard sleep by its annotation, and look at it again."""
-    server = ApiServer(plane.data, int(plane.ready_line.split()[1].rpartition(":")[2]))
+    server = api(plane)
 
     def patience(said: str) -> None:
         change = json.dumps({"metadata": {"annotations": {"lockstep.dev/sleep-after": said}}})
@@ -258,6 +302,10 @@ def test_stopped_place_ends_and_comes_back(plane: ControlPlane, gateway: str) ->
     eventually_sync(lambda: "ana-0" in pods(), 60, "the pod comes")
     plane.ok("dev", "delete", "ana")
     eventually_sync(lambda: pods() == [], 90, "all goes")
+
+
+def api(plane: ControlPlane) -> ApiServer:
+    return ApiServer(plane.data, int(plane.ready_line.split()[1].rpartition(":")[2]))
 
 
 def server_token(plane: ControlPlane) -> str:
