@@ -79,6 +79,9 @@ def generated() -> dict[Path, str]:
         files / "csidriver.yaml": yaml.safe_dump(csi_driver(), sort_keys=False),
         files / "alarms.yaml": yaml.safe_dump(alarm_groups(), sort_keys=False, width=100),
         files / "dashboard.json": json.dumps(board(), indent=1) + "\n",
+        files / "default-queue.yaml": yaml.safe_dump_all(
+            queue_policy.default_objects(), sort_keys=False
+        ),
         files / "queue-use.yaml": yaml.safe_dump_all(queue_policy.objects(), sort_keys=False),
         files / "team-borders.yaml": yaml.safe_dump_all(team_borders.objects(), sort_keys=False),
         files / "team-images.yaml": yaml.safe_dump_all(team_images.objects(), sort_keys=False),

@@ -11,7 +11,7 @@ _VERSION: Final = "admissionregistration.k8s.io/v1"
 CHANGES: Final = ("CREATE", "UPDATE")
 
 
-def both(kind: str, name: str, policy: Json, binding: Json) -> list[Json]:
+def _both(kind: str, name: str, policy: Json, binding: Json) -> list[Json]:
     """Return a policy of a kind and its binding, by their specs."""
     meta = {"name": name, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
     specs = {kind: policy, f"{kind}Binding": {"policyName": name, **binding}}
@@ -44,20 +44,48 @@ def validating(
     if parameters:
         policy["paramKind"] = parameters
         held["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
-    # The rest is what the server would fill in, so applying it again is no change.
-    policy["matchConstraints"] = {
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": namespaces or {},
-        "objectSelector": {},
-        "resourceRules": [{**rule, "scope": "*"} for rule in rules],
-    }
+    policy["matchConstraints"] = _constraints(rules, namespaces)
     if conditions:
         policy["matchConditions"] = _named(conditions)
     policy["variables"] = _named(variables)
     policy["validations"] = [
         {"expression": valid, "reason": "Forbidden", "messageExpression": message}
     ]
-    return both("ValidatingAdmissionPolicy", name, policy, held | binding)
+    return _both("ValidatingAdmissionPolicy", name, policy, held | binding)
+
+
+def mutating(
+    name: str,
+    rules: Sequence[Json],
+    variables: Mapping[str, str],
+    patch: str,
+    condition: tuple[str, str],
+    *,
+    namespaces: Json | None = None,
+) -> list[Json]:
+    """Return a MutatingAdmissionPolicy (Kubernetes 1.36 and newer) and its binding.
+
+    The expression *patch* gives the JSON patches of an object for which the *condition* holds.
+    """
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": _constraints(rules, namespaces),
+        "matchConditions": _named(dict([condition])),
+        "variables": _named(variables),
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+    }
+    return _both("MutatingAdmissionPolicy", name, policy, {})
+
+
+def _constraints(rules: Sequence[Json], namespaces: Json | None) -> Json:
+    # All but the rules is what the server would fill in, so applying it again is no change.
+    return {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": namespaces or {},
+        "objectSelector": {},
+        "resourceRules": [{**rule, "scope": "*"} for rule in rules],
+    }
 
 
 def _named(expressions: Mapping[str, str]) -> list[Json]:
@@ -79,3 +107,8 @@ def rule(
 def by_others(prefix: str) -> str:
     """Return the expression of whether a user with another beginning of its name asks."""
     return f"!request.userInfo.username.startsWith('{prefix}')"
+
+
+def has(what: str, field: str, key: str) -> str:
+    """Return the expression of whether the object *what* has a label or an annotation."""
+    return f"has({what}.metadata.{field}) && '{key}' in {what}.metadata.{field}"

@@ -1,17 +1,19 @@
-"""The admission policy that holds workloads to the queues that they may use, for clusters.
+"""The admission policies by which workloads get the queues that they may use, for clusters.
 
-The embedded API server follows the rule itself. On clusters a ValidatingAdmissionPolicy (Kubernetes
-1.30 and newer) does, with each Queue as its parameter. A queue that leaves the matter to its parent
-is held by the scheduler alone.
+The embedded API server follows the rules itself. On clusters a ValidatingAdmissionPolicy
+(Kubernetes 1.30 and newer) holds who may use a queue, with each Queue as its parameter. A queue
+that leaves the matter to its parent is held by the scheduler alone. A MutatingAdmissionPolicy
+(1.36 and newer) puts in the default queue of the namespace.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from lockstep.api.admission_policy import by_others, rule, validating
+from lockstep.api.admission_policy import by_others, has, mutating, rule, validating
 from lockstep.api.names import (
     API_VERSION,
+    DEFAULT_QUEUE_LABEL,
     GANG_LABEL,
     GROUP,
     QUEUE_LABEL,
@@ -23,21 +25,24 @@ from lockstep.api.names import (
 Json = dict[str, Any]
 
 NAME: Final = "lockstep-queue-use"
+DEFAULT_NAME: Final = "lockstep-default-queue"
 _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
-_LABELS: Final = "has({0}.metadata.labels)"
+_RULES: Final = (
+    rule("", "pods", version="v1"),
+    rule(GROUP, "trainingjobs", "gangs", "environments", "pipelineruns"),
+)
 
 
 def objects() -> list[Json]:
-    """Return the policy and its binding.
+    """Return the policy that holds who may use a queue, and its binding.
 
     Where the kind of Queues is gone, "Fail" would refuse every pod of the cluster. The scheduler
     holds the same rule, so what passes here by mistake gets no place there. Lockstep's own parts
     hand on what others asked for: the scheduler holds that.
     """
-    kinds = ("trainingjobs", "gangs", "environments", "pipelineruns")
     return validating(
         NAME,
-        [rule("", "pods", version="v1"), rule(GROUP, *kinds)],
+        _RULES,
         _variables(),
         "!variables.meant || !variables.held || variables.lets",
         _message(),
@@ -47,30 +52,51 @@ def objects() -> list[Json]:
     )
 
 
+def default_objects() -> list[Json]:
+    """Return the policy that puts in a namespace's default queue, and its binding.
+
+    The policy of who may use a queue comes after it.
+    """
+    path = "/metadata/labels/" + QUEUE_LABEL.replace("/", "~1")
+    labels = "{op: 'add', path: '/metadata/labels', value: {}}"
+    label = f"{{op: 'add', path: '{path}', value: variables.meant}}"
+    field = "{op: 'add', path: '/spec/queue', value: variables.meant}"
+    return mutating(
+        DEFAULT_NAME,
+        _RULES,
+        {"meant": f"namespaceObject.metadata.labels['{DEFAULT_QUEUE_LABEL}']"},
+        f"object.kind != 'Pod' ? [JSONPatch{field}] : "
+        f"(has(object.metadata.labels) ? [] : [JSONPatch{labels}]) + [JSONPatch{label}]",
+        ("names-none", _names_none()),
+        namespaces={"matchExpressions": [{"key": DEFAULT_QUEUE_LABEL, "operator": "Exists"}]},
+    )
+
+
+def _names_none() -> str:
+    """Return the expression of whether an object waits in ``default``, or in no queue by name."""
+    field = "has(object.spec.queue) ? object.spec.queue in ['', 'default'] : true"
+    return f"object.kind == 'Pod' ? {_named('object')} == 'default' : ({field})"
+
+
 def _named(what: str) -> str:
     """Return the expression of the queue that an object names; empty for what waits in none."""
-    labels = _LABELS.format(what)
     pod = f"{what}.kind == 'Pod'"
-    label = f"({labels} && '{QUEUE_LABEL}' in {what}.metadata.labels)"
-    ours = (
-        f"{what}.spec.schedulerName == '{SCHEDULER_NAME}' && "
-        f"!({labels} && '{GANG_LABEL}' in {what}.metadata.labels)"
-    )
+    gang = has(what, "labels", GANG_LABEL)
+    ours = f"{what}.spec.schedulerName == '{SCHEDULER_NAME}' && !({gang})"
     return (
-        f"({label} ? {what}.metadata.labels['{QUEUE_LABEL}'] : "
+        f"(({has(what, 'labels', QUEUE_LABEL)}) ? {what}.metadata.labels['{QUEUE_LABEL}'] : "
         f"{pod} ? ({ours} ? 'default' : '') : "
         f"has({what}.spec.queue) ? {what}.spec.queue : 'default')"
     )
 
 
 def _variables() -> dict[str, str]:
-    params = _LABELS.format("params")
     allowed = "has(params.spec) && has(params.spec.allowed)"
-    space = _LABELS.format("namespaceObject")
+    space = "has(namespaceObject.metadata.labels)"
     return {
         "meant": f"params.metadata.name == {_named('object')} && (request.operation == 'CREATE' || "
         f"params.metadata.name != {_named('oldObject')})",
-        "team": f"{params} && '{TEAM_LABEL}' in params.metadata.labels ? "
+        "team": f"{has('params', 'labels', TEAM_LABEL)} ? "
         f"params.metadata.labels['{TEAM_LABEL}'] : ''",
         "held": f"variables.team != '' || ({allowed})",
         "labels": f"{space} ? namespaceObject.metadata.labels : {{}}",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lockstep.api.admission_policy import CHANGES, by_others, rule, validating
+from lockstep.api.admission_policy import CHANGES, by_others, has, rule, validating
 from lockstep.api.names import GROUP, ISOLATED_LABEL, TEAM_LABEL
 
 Json = dict[str, Any]
@@ -77,10 +77,7 @@ def _may() -> str:
 
 def _team() -> str:
     """Return the expression that says what :func:`team_of` does."""
-    labelled = (
-        "request.operation != 'CREATE' && has(oldObject.metadata.labels) && "
-        f"'{TEAM_LABEL}' in oldObject.metadata.labels"
-    )
+    labelled = f"request.operation != 'CREATE' && {has('oldObject', 'labels', TEAM_LABEL)}"
     opens = (
         "request.operation != 'DELETE' && request.resource.resource == 'networkpolicies' && "
         f"'{ISOLATED_LABEL}' in namespaceObject.metadata.labels && "

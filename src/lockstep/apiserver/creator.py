@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lockstep.api.names import CREATOR_ANNOTATION, GROUP, SYSTEM_NAMESPACE
+from lockstep.api import creator_policy
+from lockstep.api.names import GANG_LABEL, GROUP, SCHEDULER_NAME, SYSTEM_NAMESPACE
 from lockstep.apiserver.auth.bootstrap import COMPONENT_USERS
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.catalog import Served
 
 Json = dict[str, Any]
 
-_KINDS: Final = frozenset({"trainingjobs", "gangs"})
 _PARTS: Final = frozenset(COMPONENT_USERS.values())
 _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 """The users of Lockstep's own parts, here and on clusters: they hand on whose job it was."""
 
 
 def sign(served: Served, user: User, obj: Json) -> None:
-    """Write into a new job or gang that *user* created it; what it states itself is replaced."""
-    if _signed(served) and not is_part(user):
-        meta = obj.setdefault("metadata", {})
-        meta["annotations"] = {**(meta.get("annotations") or {}), CREATOR_ANNOTATION: user.name}
+    """Write into a new object that *user* created it; what it states itself is replaced."""
+    # Pods that parts make come from templates of users, so what they say counts for nothing.
+    if waits_alone(served, obj) or (_signed(served, obj) and not is_part(user)):
+        _put(obj, creator_policy.signature(user.name, user.groups))
 
 
 def is_part(user: User) -> bool:
@@ -29,19 +29,36 @@ def is_part(user: User) -> bool:
     return user.name in _PARTS or user.name.startswith(_OWN)
 
 
+def waits_alone(served: Served, obj: Json) -> bool:
+    """Tell whether an object is a pod that the scheduler places without a gang."""
+    spec, labels = obj.get("spec"), obj["metadata"].get("labels")
+    return (
+        served.storage == "pods"
+        and isinstance(spec, dict)
+        and spec.get("schedulerName") == SCHEDULER_NAME
+        and not (isinstance(labels, dict) and GANG_LABEL in labels)
+    )
+
+
 def keep(served: Served, new: Json, old: Json) -> None:
     """Let *new* say of its creator what *old* says: no change passes a job to another user."""
-    if not _signed(served):
+    if not _signed(served, old):
         return
-    before = (old["metadata"].get("annotations") or {}).get(CREATOR_ANNOTATION)
-    now = new["metadata"].get("annotations") or {}
-    if now.get(CREATOR_ANNOTATION) == before:
-        return
-    kept = {key: text for key, text in now.items() if key != CREATOR_ANNOTATION}
-    if before is not None:
-        kept[CREATOR_ANNOTATION] = before
-    new["metadata"]["annotations"] = kept
+    before = creator_policy.handed_on(old["metadata"].get("annotations") or {})
+    if creator_policy.handed_on(new["metadata"].get("annotations") or {}) != before:
+        _put(new, before)
 
 
-def _signed(served: Served) -> bool:
-    return served.kind.group == GROUP and served.kind.plural in _KINDS
+def _put(obj: Json, told: dict[str, str]) -> None:
+    meta = obj.setdefault("metadata", {})
+    given = meta.get("annotations") or {}
+    if isinstance(given, dict):  # what is none is refused later, by its field
+        meta["annotations"] = creator_policy.unsigned(given) | told
+
+
+def _signed(served: Served, obj: Json) -> bool:
+    kind = served.kind
+    return waits_alone(served, obj) or (kind.group, kind.plural in creator_policy.KINDS) == (
+        GROUP,
+        True,
+    )

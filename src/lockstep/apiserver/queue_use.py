@@ -8,18 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from lockstep.api import queue_access
-from lockstep.api.names import (
-    DEFAULT_QUEUE_LABEL,
-    GANG_LABEL,
-    GROUP,
-    QUEUE_LABEL,
-    SCHEDULER_NAME,
-)
+from lockstep.api.names import DEFAULT_QUEUE_LABEL, GROUP, QUEUE_LABEL
 from lockstep.api.queue import Queue
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.catalog import Served
-from lockstep.apiserver.creator import is_part
+from lockstep.apiserver.creator import is_part, waits_alone
 from lockstep.apiserver.store import Key, Store
 
 Json = dict[str, Any]
@@ -39,7 +33,7 @@ class QueueUse:
     def fill_in(self, served: Served, namespace: str, obj: Json) -> None:
         """Put the default queue of the namespace in the place of ``default``."""
         spec = obj.get("spec")
-        alone = served.storage == "pods" and isinstance(spec, dict) and _is_ours(obj)
+        alone = waits_alone(served, obj)
         if not isinstance(spec, dict) or not (alone or _has_queue(served)):
             return
         labels = obj["metadata"].get("labels") or {}
@@ -101,13 +95,8 @@ def _named(served: Served, obj: Json) -> Iterator[str]:
         labels = meta.get("labels") if isinstance(meta, dict) else None
         if isinstance(labels, dict) and labels.get(QUEUE_LABEL):
             yield str(labels[QUEUE_LABEL])
-        elif meta is obj.get("metadata") and served.storage == "pods" and _is_ours(obj):
+        elif meta is obj.get("metadata") and waits_alone(served, obj):
             yield DEFAULT
-
-
-def _is_ours(pod: Json) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return pod["spec"].get("schedulerName") == SCHEDULER_NAME and GANG_LABEL not in labels
 
 
 class _Queues(Mapping[str, Queue]):

@@ -90,6 +90,17 @@ def creator() -> None:
 
 
 @app.command()
+def default_queue() -> None:
+    """Print the admission policy that puts in a namespace's default queue (Kubernetes 1.36).
+
+    Example: lockstep manifests default-queue | kubectl apply --server-side -f -
+    """
+    from lockstep.api import queue_policy
+
+    _print(queue_policy.default_objects())
+
+
+@app.command()
 def queue_use() -> None:
     """Print the admission policy that holds who may use queues (Kubernetes 1.30 and newer).
 

@@ -10,12 +10,12 @@ from msgspec import structs
 
 from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
+from lockstep.api.creator_policy import handed_on
 from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
 from lockstep.api.imageless import fill_in
 from lockstep.api.meta import ObjectMeta, owner_reference
 from lockstep.api.names import (
     ATTEMPT_LABEL,
-    CREATOR_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
     INDEX_LABEL,
@@ -108,9 +108,7 @@ def _pod_metadata(job: TrainingJob, framework: Framework, member: Member, given:
 def gang(job: TrainingJob) -> Json:
     """Return the gang of *job*: a group for each role."""
     body = to_builtins(Gang(metadata=ObjectMeta(), spec=gang_spec(job)))
-    told = foreseen(job)
-    if creator := job.metadata.annotations.get(CREATOR_ANNOTATION):
-        told[CREATOR_ANNOTATION] = creator
+    told = foreseen(job) | handed_on(job.metadata.annotations)
     return {
         "apiVersion": GANGS.api_version,
         "kind": GANGS.kind,

@@ -21,7 +21,7 @@ from tests.support.waiting import eventually_sync, stretched
 from tools.deploy.generate import MANIFEST
 
 from lockstep.api import creator_policy
-from lockstep.api.names import API_VERSION, CREATOR_ANNOTATION
+from lockstep.api.names import API_VERSION, CREATOR_ANNOTATION, CREATOR_GROUPS_ANNOTATION
 
 JOBS = f"/apis/{API_VERSION}/namespaces/default/trainingjobs"
 UNCHECKED = ssl.create_default_context()
@@ -131,6 +131,9 @@ def policy(any_server: ApiServer) -> Iterator[None]:
             any_server.request("DELETE", f"{POLICIES}/{plural}/{creator_policy.NAME}")
 
 
+PODS = "/api/v1/namespaces/default/pods"
+
+
 @pytest.mark.usefixtures("policy")
 def test_a_cluster_writes_down_who_created_a_job(any_server: ApiServer) -> None:
     account(any_server)
@@ -140,14 +143,31 @@ def test_a_cluster_writes_down_who_created_a_job(any_server: ApiServer) -> None:
         any_server.request("DELETE", f"{JOBS}/whose")
         made = any_server.request("POST", JOBS, job("whose"), headers=ana)
         assert made.status == 201, made.body
-        said = made.json["metadata"].get("annotations") or {}
-        return said.get(CREATOR_ANNOTATION) == "ana"
+        return signed(made.json)[0] == "ana"
 
     eventually_sync(created, what="the policy is at work")
-    stolen = {"metadata": {"annotations": {CREATOR_ANNOTATION: "ben", "own": "x"}}}
-    body = json.dumps(stolen).encode()
+    stolen = {CREATOR_ANNOTATION: "ben", CREATOR_GROUPS_ANNOTATION: "night", "own": "x"}
     kind = "application/merge-patch+json"
+    body = json.dumps({"metadata": {"annotations": stolen}}).encode()
     changed = any_server.request("PATCH", f"{JOBS}/whose", body, content_type=kind)
     assert changed.status == 200, changed.body
-    assert changed.json["metadata"]["annotations"] == {CREATOR_ANNOTATION: "ana", "own": "x"}
+    assert signed(changed.json) == ("ana", {"system:masters", "system:authenticated"}, "x")
     any_server.request("DELETE", f"{JOBS}/whose")
+
+    meta = {"name": "alone", "annotations": stolen}
+    spec = {"containers": [{"name": "main", "image": "none"}], "schedulerName": "lockstep"}
+    alone = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    made = any_server.request("POST", PODS, alone, headers=ana)
+    assert made.status == 201, made.body
+    assert signed(made.json) == ("ana", {"system:masters", "system:authenticated"}, "x")
+    body = json.dumps({"metadata": {"annotations": {CREATOR_ANNOTATION: None}}}).encode()
+    changed = any_server.request("PATCH", f"{PODS}/alone", body, content_type=kind)
+    assert signed(changed.json)[0] == "ana"
+    any_server.request("DELETE", f"{PODS}/alone?gracePeriodSeconds=0")
+
+
+def signed(obj: dict[str, Any]) -> tuple[str, set[str], str]:
+    """Return the user and the groups that an object is told to be of, and a note of its own."""
+    said = obj["metadata"].get("annotations") or {}
+    groups = set(said.get(CREATOR_GROUPS_ANNOTATION, "").split("\n"))
+    return said.get(CREATOR_ANNOTATION, ""), groups, said.get("own", "")

@@ -168,9 +168,10 @@ REFUSED = [
 
 
 async def install(client: Client, policy: list[Json]) -> None:
-    plurals = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-    for plural, obj in zip(plurals, policy, strict=True):
+    for obj in policy:
         with suppress(AlreadyExists):
+            kind = obj["kind"].lower()
+            plural = f"{kind}s" if kind.endswith("binding") else f"{kind[:-1]}ies"
             path = f"{POLICIES}/{plural}"
             await client.request("POST", path, body=json.dumps(obj).encode())
 
@@ -253,18 +254,38 @@ async def test_queue_is_used_by_its_team_and_those_it_names(
         await eventually(let_in, what="the other namespace is let in")
 
 
-async def test_default_queue_of_a_namespace_is_that_of_its_team(server: ApiServer) -> None:
-    async with server.client() as client, controlled(server):
-        await ensure_crds(client)
+async def test_default_queue_of_a_namespace_is_that_of_its_team(
+    any_cluster: ApiServer, client: Client
+) -> None:
+    await install(client, queue_policy.objects())
+    await install(client, queue_policy.default_objects())
+    async with controlled(any_cluster):
         spec = {"queue": {"limit": {"nvidia.com/gpu": 4}}}
-        await client.create(TEAMS, {"metadata": {"name": "green"}, "spec": spec})
-        await ready(client, "green")
+        for name in ("lime", "mint"):
+            await client.create(TEAMS, {"metadata": {"name": name}, "spec": spec})
+            await ready(client, name)
+
+        async def queue_of(kind: str, queue: str) -> str:
+            resource, body = using(kind, queue)
+            made = await client.create(resource, body, "lime")
+            label = made.metadata.labels.get("lockstep.dev/queue")
+            return str(label if kind == "pod" else made.spec.queue)
+
+        async def at_work() -> bool:
+            return await queue_of("gang", "") == "lime"
+
+        await eventually(at_work, 60, "the policy is at work")
         for kind in ("pod", "gang", "job"):
-            for queue in ("", "default"):
-                resource, body = using(kind, queue)
-                made = await client.create(resource, body, "green")
-                label = made.metadata.labels.get("lockstep.dev/queue")
-                assert (label if kind == "pod" else made.spec.queue) == "green"
+            for queue in ("", "default", "lime"):
+                assert await queue_of(kind, queue) == "lime", (kind, queue)
+        # A pod of another scheduler waits in no queue.
+        other = {"metadata": {"generateName": "own-"}, "spec": TEMPLATE["spec"]}
+        assert (
+            "lockstep.dev/queue" not in (await client.create(PODS, other, "lime")).metadata.labels
+        )
+        # What is filled in is held to the rule, too: nothing of the team's is for others.
+        told = await refused(lambda: client.create(*using("gang", "mint"), "lime"))
+        assert "in namespace lime may not use queue mint" in told
 
 
 async def test_members_cannot_remove_what_isolates_their_team(

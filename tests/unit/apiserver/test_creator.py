@@ -12,8 +12,14 @@ from lockstep.apiserver.auth.identity import User
 
 Json = dict[str, Any]
 KEY = "lockstep.dev/creator"
-JOBS = SimpleNamespace(kind=SimpleNamespace(group="lockstep.dev", plural="trainingjobs"))
-MAPS = SimpleNamespace(kind=SimpleNamespace(group="", plural="configmaps"))
+GROUPS = "lockstep.dev/creator-groups"
+
+
+def kind(group: str, plural: str) -> SimpleNamespace:
+    return SimpleNamespace(kind=SimpleNamespace(group=group, plural=plural), storage=plural)
+
+
+JOBS, MAPS = kind("lockstep.dev", "trainingjobs"), kind("", "configmaps")
 PART = "system:serviceaccount:lockstep-system:lockstep-controllers"
 
 
@@ -33,6 +39,34 @@ def test_a_job_is_its_creators(served: Any, user: str, stated: Json, kept: Json)
     obj: Json = {"metadata": {"name": "n", "annotations": dict(stated)}}
     creator.sign(served, User(user), obj)
     assert obj["metadata"]["annotations"] == kept
+
+
+@pytest.mark.parametrize("user", ["ana", PART])
+@pytest.mark.parametrize(
+    ("labels", "scheduler", "is_signed"),
+    [
+        ({}, "lockstep", True),
+        ({"lockstep.dev/gang": "g"}, "lockstep", False),
+        ({}, "default-scheduler", False),
+        (3, "lockstep", True),
+    ],
+)
+def test_pod_without_a_gang_is_its_creators(
+    user: str, labels: Any, scheduler: str, *, is_signed: bool
+) -> None:
+    stated = {KEY: "ben", GROUPS: "night"}
+    obj: Json = {
+        "metadata": {"name": "n", "labels": labels, "annotations": dict(stated)},
+        "spec": {"schedulerName": scheduler},
+    }
+    creator.sign(kind("", "pods"), User(user, groups=("day", "a\nnight")), obj)
+    assert obj["metadata"]["annotations"] == ({KEY: user, GROUPS: "day"} if is_signed else stated)
+
+
+def test_annotations_that_are_none_are_left_to_be_refused() -> None:
+    obj: Json = {"metadata": {"name": "n", "annotations": "x"}}
+    creator.sign(JOBS, User("ana"), obj)
+    assert obj["metadata"]["annotations"] == "x"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tools.deploy.generate import (
 from tools.helm import build
 
 from lockstep import __version__
-from lockstep.api import crd, creator_policy
+from lockstep.api import crd, creator_policy, queue_policy
 from lockstep.api.dataset_cache import DRIVER
 from lockstep.api.names import GROUP, NODES_NAMESPACE, SYSTEM_NAMESPACE
 from lockstep.api.permissions.parts import PERMISSIONS
@@ -490,6 +490,7 @@ def test_the_gateway_is_where_the_controllers_say(helm):
 
 def test_creators_are_written_down_where_the_cluster_can(helm):
     assert not of_kind(helm(), "MutatingAdmissionPolicy")
-    found = helm("creatorPolicy=true")
-    assert of_kind(found, "MutatingAdmissionPolicy").keys() == {creator_policy.NAME}
-    assert of_kind(found, "MutatingAdmissionPolicyBinding").keys() == {creator_policy.NAME}
+    found = helm("creatorPolicy=true", "queueDefault=true")
+    names = {creator_policy.NAME, queue_policy.DEFAULT_NAME}
+    assert of_kind(found, "MutatingAdmissionPolicy").keys() == names
+    assert of_kind(found, "MutatingAdmissionPolicyBinding").keys() == names

@@ -18,6 +18,7 @@ from lockstep.scheduler.core.state.namespaces import set_namespace
 
 TEAM = "lockstep.dev/team"
 CREATOR = "lockstep.dev/creator"
+GROUPS = "lockstep.dev/creator-groups"
 
 
 def world(spec: dict[str, Any], of: str = "red", here: str = "blue") -> Cluster:
@@ -40,9 +41,15 @@ def set_space(cluster: Cluster, team: str) -> None:
 
 def gang(creator: str = "") -> Drawn:
     drawn = draw_gang("g: 2x4", queue="q")
-    if creator:
-        drawn.gang.metadata.annotations[CREATOR] = creator
+    drawn.gang.metadata.annotations.update(signed(creator))
     return drawn
+
+
+def signed(creator: str) -> dict[str, str]:
+    """Return what is on record of a creator such as ``ana in day,night``."""
+    user, _, groups = creator.partition(" in ")
+    told = {GROUPS: groups.replace(",", "\n")} if groups else {}
+    return {CREATOR: user, **told} if user else {}
 
 
 @pytest.mark.parametrize(
@@ -59,13 +66,23 @@ def gang(creator: str = "") -> Drawn:
         ({"allowed": {"users": ["ana"]}}, "red", "blue", "ben", False),
         ({"allowed": {"users": ["ana"]}}, "red", "blue", "", False),
         ({"allowed": {"groups": ["night"]}}, "red", "blue", "", False),
+        ({"allowed": {"groups": ["night"]}}, "red", "blue", "ana in night", True),
+        ({"allowed": {"groups": ["night"]}}, "red", "blue", "ana in day,night", True),
+        ({"allowed": {"groups": ["night"]}}, "red", "blue", "ana in day", False),
+        ({"allowed": {"groups": ["night"]}}, "red", "blue", "night", False),
     ],
 )
+@pytest.mark.parametrize("kind", ["gang", "pod"])
 def test_gang_is_placed_where_its_queue_lets_it(
-    spec: dict[str, Any], of: str, here: str, creator: str, *, placed: bool
+    spec: dict[str, Any], of: str, here: str, creator: str, kind: str, *, placed: bool
 ) -> None:
     cluster = world(spec, of, here)
-    add(cluster, gang(creator))
+    if kind == "gang":
+        add(cluster, gang(creator))
+    else:
+        alone = pod("alone", gpus=1, labels={"lockstep.dev/queue": "q"})
+        alone.metadata.annotations.update(signed(creator))
+        cluster.set_pod(alone)
     Decider(cluster).decide(0.0)
     assert bool(places(cluster)) is placed
 

@@ -164,13 +164,15 @@ def others(settings: Plane) -> list[Part]:
     parts.append(_part("console", *user("console"), *serving))
     if settings.process_node:
         name = "process-node"
+        own = ("--by-namespace", str(settings.directory / ARTEFACTS))
         where = ("--data", str(settings.directory / "node"), "--hide", str(settings.directory))
         pair = settings.directory / "pki" / "node-agent"
         shown = ("--certificate", f"{pair}.crt", "--key", f"{pair}.key")
         cache = ("--data-cache", user("data-cache")[1])
-        own = ("--by-namespace", str(settings.directory / ARTEFACTS))
         table = ("--images", str(settings.images.absolute())) if settings.images else ()
-        parts.append(_part(name, *user(name), *where, *cache, *shown, *own, *table, grace=NODE_GRACE))
+        parts.append(
+            _part(name, *user(name), *where, *own, *cache, *shown, *table, grace=NODE_GRACE)
+        )
         if settings.devices:
             shares = ("--shares", str(settings.directory / "node/shares"))
             parts.append(_part("agent", *user("agent"), "--any-port", *shares))

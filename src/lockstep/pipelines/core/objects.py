@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lockstep.api.core import CONFIG_MAPS, AnyObject
+from lockstep.api.creator_policy import unsigned
 from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import GROUP, QUEUE_LABEL, VERSION
 from lockstep.api.pipeline import PIPELINE_RUNS, RUN_LABEL, STEP_ANNOTATION, ObjectStep
@@ -185,7 +186,7 @@ def build(engine: Engine, node: Node) -> tuple[StepKind, ObjectStep, Json]:
     if step.action in ("Create", "Apply"):
         meta["labels"] = {**(meta.get("labels") or {}), RUN_LABEL: engine.run.name}
         mark = f"{engine.run.uid}/{node.id}/{node.attempt}"
-        meta["annotations"] = {**(meta.get("annotations") or {}), STEP_ANNOTATION: mark}
+        meta["annotations"] = {**unsigned(meta.get("annotations") or {}), STEP_ANNOTATION: mark}
         spec = tree.get("spec")
         if kind.queue and isinstance(spec, dict):
             spec.setdefault(kind.queue, engine.spec.queue)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from lockstep.api import timestamp
 from lockstep.api.core import Pod
+from lockstep.api.creator_policy import handed_on
 from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
     ALIGN_PREFERRED_ANNOTATION,
@@ -82,6 +83,8 @@ class Member:
     nominated: str = ""
     """The node that was being made free for it when it was last heard of."""
     named_queue: str = ""
+    told_of_creator: dict[str, str] = field(default_factory=dict)
+    """What a pod without a gang says of who created it, as its annotations have it."""
     account: str | None = field(default=None, repr=False)
     """The name of the account that this pod is counted in, and what it counts for there."""
     charged: dict[str, int] = field(default_factory=dict, repr=False)
@@ -118,6 +121,7 @@ class Member:
             aligns=not _ALIGNING.isdisjoint(meta.annotations),
             nominated=pod.status.nominated_node_name,
             named_queue=queue_of_pod(meta.labels, meta.annotations, meta.namespace),
+            told_of_creator=handed_on(meta.annotations),
         )
 
     @property
@@ -191,6 +195,13 @@ class Workload:
         if self.is_gang:
             return self.gang.metadata.uid if self.gang is not None else ""
         return next((m.uid for m in self.members.values()), "")
+
+    @property
+    def told_of_creator(self) -> Mapping[str, str]:
+        """Return what the gang or its one pod says of who created it."""
+        if self.is_gang:
+            return self.gang.metadata.annotations if self.gang is not None else {}
+        return next((m.told_of_creator for m in self.members.values()), {})
 
     @property
     def wish(self) -> TopologyWish:

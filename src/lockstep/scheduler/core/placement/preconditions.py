@@ -5,7 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from lockstep.api import checkpoint, queue_access
-from lockstep.api.names import CREATOR_ANNOTATION, HELD_ANNOTATION
+from lockstep.api.creator_policy import creator_of
+from lockstep.api.names import HELD_ANNOTATION
 from lockstep.scheduler.core.model.decisions import Verdict
 from lockstep.scheduler.core.model.pod_groups import PodGroup
 from lockstep.scheduler.core.model.workload import DEFAULT_QUEUE, Member, Workload
@@ -58,8 +59,7 @@ def _no_queue(cluster: Cluster, workload: Workload) -> Verdict | None:
 def _not_allowed(cluster: Cluster, workload: Workload) -> Verdict | None:
     """Return that a workload waits in a queue that its namespace may not use.
 
-    What the API server admitted by its user counts where that user is on record; groups are known
-    to the API server alone, which has asked for them.
+    A user and groups that the queue names count where the API server has put them on record.
     """
     if not cluster.namespaces or workload.bound:
         return None
@@ -67,9 +67,8 @@ def _not_allowed(cluster: Cluster, workload: Workload) -> Verdict | None:
     space = workload.key.namespace
     if rule is None or rule.lets(space, cluster.namespaces.get(space, {})):
         return None
-    gang = workload.gang
-    user = gang.metadata.annotations.get(CREATOR_ANNOTATION, "") if gang is not None else ""
-    if user and (rule.allowed.groups or rule.names(user, ())):
+    user, groups = creator_of(workload.told_of_creator)
+    if user and rule.names(user, groups):
         return None
     return Verdict(
         "QueueForbidden",
