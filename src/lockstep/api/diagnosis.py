@@ -26,9 +26,8 @@ class Place(Wire, frozen=True):
 
     nodes: list[str] = []
     ranks: list[int] = []
-    devices: Annotated[
-        list[str], Meta(description="As gpu/3 or nic/0, or the PCI address where that is all.")
-    ] = []
+    devices: list[str] = []
+    """As gpu/3 or nic/0, or the PCI address where that is all."""
 
 
 class Diagnosis(Wire, frozen=True):

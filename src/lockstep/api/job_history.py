@@ -94,9 +94,8 @@ class Attempt(Wire, frozen=True, kw_only=True):
     saved: Annotated[int, Meta(description="Last step saved by all ranks; -1: none.")] = -1
     reason: Annotated[str, Meta(description="Why it ended, in a word.")] = ""
     why: Annotated[str, Meta(description="Why it ended.")] = ""
-    fault: Annotated[
-        str, Meta(description="Whose fault that was: user, software, hardware, ...")
-    ] = ""
+    fault: str = ""
+    """Whose fault that was: user, software, hardware, ..."""
     verdict: Annotated[str, Meta(description="What was the matter.")] = ""
     counted: Annotated[bool, Meta(description="Whether it counts towards maxRestarts.")] = False
     ended: Annotated[list[RankEnd], Meta(description="The first ranks that failed.")] = []

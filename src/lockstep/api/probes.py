@@ -42,13 +42,11 @@ class Sheet(Wire, frozen=True):
     rank: int = 0
     wall: Annotated[float, Meta(description="Seconds of the window.")] = 0.0
     step: Annotated[int, Meta(description="Steps since the rank began.")] = 0
-    steps: Annotated[
-        list[float], Meta(description="Seconds of a step: least, quartiles, largest.")
-    ] = []
+    steps: list[float] = []
+    """Seconds of a step: least, quartiles, largest."""
     sums: dict[str, float] = {}
-    lines: Annotated[
-        dict[str, list[str]], Meta(description="By phase, the user's lines that took most of it.")
-    ] = {}
+    lines: dict[str, list[str]] = {}
+    """By phase, the user's lines that took most of it."""
     loader: Loader | None = None
     profile: Profile | None = None
     cores: Annotated[float, Meta(description="CPUs that the rank may use.")] = 0.0

@@ -23,9 +23,8 @@ class Work(Wire, frozen=True):
     seq: int
     op: Annotated[str, Meta(description="As all_reduce, or as send 0->1 with ranks of the group.")]
     shape: Annotated[str, Meta(description="Types and sizes of what goes in.")] = ""
-    started: Annotated[
-        bool | None, Meta(description="Whether the device has begun it; unknown on CPUs.")
-    ] = None
+    started: bool | None = None
+    """Whether the device has begun it; unknown on CPUs."""
     p2p: bool = False
 
 
@@ -48,9 +47,8 @@ class RankSeen(Wire, frozen=True):
     waiting: list[Work] = []
     frames: Annotated[str, Meta(description="Hash of the main thread's stack.")] = ""
     at: Annotated[str, Meta(description="Where the main thread is: file, line and function.")] = ""
-    inside: Annotated[
-        str, Meta(description="The function of torch.distributed that the main thread is in.")
-    ] = ""
+    inside: str = ""
+    """The function of torch.distributed that the main thread is in."""
     node: str = ""
 
 

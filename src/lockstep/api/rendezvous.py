@@ -42,39 +42,27 @@ class World(Wire, frozen=True):
     parts: list[Part]
     master: Annotated[str, Meta(description="Host name of the pod that holds rank 0.")]
     port: int
-    ranks: Annotated[
-        dict[str, int], Meta(description="Pods whose place is not that of their name.")
-    ] = {}
-    resume: Annotated[
-        int | None, Meta(description="Step that everybody's memory holds whole; none: from start.")
-    ] = None
-    sources: Annotated[
-        list[str],
-        Meta(description="Launchers (host:port) that hold that step for ranks that lack it."),
-    ] = []
-    stored: Annotated[
-        bool, Meta(description="That step is read from the job's directory for checkpoints.")
-    ] = False
+    ranks: dict[str, int] = {}
+    """Pods whose place is not that of their name."""
+    resume: int | None = None
+    """Step that everybody's memory holds whole; none: from start."""
+    sources: list[str] = []
+    """Launchers (host:port) that hold that step for ranks that lack it."""
+    stored: bool = False
+    """That step is read from the job's directory for checkpoints."""
     restarts: int = 0
-    replicated: Annotated[
-        bool, Meta(description="All ranks hold the same parameters, but for what is spread.")
-    ] = False
-    alike: Annotated[
-        bool, Meta(description="Their own parts are alike, too, but for random numbers.")
-    ] = False
-    own: Annotated[
-        bool, Meta(description="Each rank goes on from its own copy, and from no other rank's.")
-    ] = False
-    peers: Annotated[
-        list[str],
-        Meta(
-            description="Launchers (host:port) in the order of their ranks, where each keeps a "
-            "copy of what another's ranks hold."
-        ),
-    ] = []
-    asked: Annotated[
-        bool, Meta(description="Launchers tell what their ranks wait in: one may hang.")
-    ] = False
+    replicated: bool = False
+    """All ranks hold the same parameters, but for what is spread."""
+    alike: bool = False
+    """Their own parts are alike, too, but for random numbers."""
+    own: bool = False
+    """Each rank goes on from its own copy, and from no other rank's."""
+    peers: list[str] = []
+    """Launchers (host:port) in the order of their ranks, where each keeps a copy of what another's
+    ranks hold.
+    """
+    asked: bool = False
+    """Launchers tell what their ranks wait in: one may hang."""
 
 
 class Snapshot(Wire, frozen=True):
@@ -95,9 +83,8 @@ class Stored(Wire, frozen=True):
 
     step: int
     size: Annotated[int, Meta(description="Ranks that wrote it.")]
-    free: Annotated[bool, Meta(description="Whether any number of ranks can go on from it.")] = (
-        False
-    )
+    free: bool = False
+    """Whether any number of ranks can go on from it."""
 
 
 class First(Wire, frozen=True):
@@ -144,23 +131,19 @@ class RankFigures(Wire, frozen=True):
     local: int
     pid: Annotated[int, Meta(description="Its process, as the pod numbers it.")] = 0
     steps: Annotated[int, Meta(description="Optimizer steps since the rank was started.")] = 0
-    begun: Annotated[
-        int | None, Meta(description="Steps that its state held when it was started, if known.")
-    ] = None
+    begun: int | None = None
+    """Steps that its state held when it was started, if known."""
     at: Annotated[float | None, Meta(description="When the last one ended, Unix time.")] = None
     seconds: Annotated[float, Meta(description="Half of the steps took no longer.")] = 0.0
     p99: Annotated[float, Meta(description="99 of 100 steps took no longer.")] = 0.0
     data: Annotated[float, Meta(description="Share of the time that was waited for data.")] = 0.0
-    busy: Annotated[
-        list[float],
-        Meta(max_length=32, description="Seconds of its last steps before its first collective."),
-    ] = []
+    busy: Annotated[list[float], Meta(max_length=32)] = []
+    """Seconds of its last steps before its first collective."""
     loss: LossFigures | None = None
     gpu_memory: Annotated[int, Meta(description="Most bytes that torch held of its GPU.")] = 0
     served: Annotated[bool, Meta(description="Whether torch's worker server listens.")] = False
-    suspect: Annotated[
-        bool, Meta(description="Whether its present step takes so long that it may hang.")
-    ] = False
+    suspect: bool = False
+    """Whether its present step takes so long that it may hang."""
 
 
 class Report(Wire, frozen=True):
@@ -171,9 +154,8 @@ class Report(Wire, frozen=True):
     state: Literal["Idle", "Ready", "Running", "Done", "Failed"] = "Idle"
     step: int | None = None
     snapshots: list[Snapshot] = []
-    stored: Annotated[
-        list[Stored], Meta(description="With Ready: steps in the directory for checkpoints.")
-    ] = []
+    stored: list[Stored] = []
+    """With Ready: steps in the directory for checkpoints."""
     saved: Save | None = None
     trouble: Annotated[str, Meta(description="Why a step could not be saved.")] = ""
     notice: Annotated[str, Meta(description="What says that its machine goes away soon.")] = ""
@@ -181,15 +163,12 @@ class Report(Wire, frozen=True):
     first: list[First] = []
     ranks: list[RankFigures] = []
     first_rank: Annotated[int | None, Meta(description="The rank of its first process.")] = None
-    hang: Annotated[
-        list[RankSeen], Meta(description="What the ranks wait in, where that was asked.")
-    ] = []
+    hang: list[RankSeen] = []
+    """What the ranks wait in, where that was asked."""
     probes: Annotated[list[Sheet], Meta(description="Where the time of its ranks goes.")] = []
     sharded: Annotated[bool, Meta(description="Whether its ranks hold parts of tensors.")] = False
-    kept: Annotated[
-        int | None, Meta(description="Newest step that it keeps for the ranks of another pod.")
-    ] = None
-    copies: Annotated[
-        Copies | None, Meta(description="The copies of its ranks' states in its memory.")
-    ] = None
+    kept: int | None = None
+    """Newest step that it keeps for the ranks of another pod."""
+    copies: Copies | None = None
+    """The copies of its ranks' states in its memory."""
     address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""

@@ -27,7 +27,7 @@ from lockstep.train import shards, storage
 from lockstep.train.batches import Batches
 from lockstep.train.catalogue import NotStored
 from lockstep.train.copying import Copier, Pairs, owned, pin, shareable
-from lockstep.train.layout import Layout, shapes_of
+from lockstep.train.layout import Layout, shapes_of, view
 from lockstep.train.memory import ask
 from lockstep.train.segment import BadSegment, Segment, Whole
 from lockstep.train.state import put_together, take_apart
@@ -167,9 +167,17 @@ class Checkpointer:
         memory = memoryview(segment.map)
         templates = self._templates() if any("size" in entry for entry in table) else {}
         tensors = [
-            _spread(entry, _tensor(memory, start + whole.data, entry), templates) for entry in table
+            # Copies of its own: the memory is written again at the next step.
+            _spread(entry, view(memory, start + whole.data, entry).clone(), templates)
+            for entry in table
         ]
-        self._take_on(put_together(plain, tensors), whole.step)
+        state = put_together(plain, tensors)
+        if (theirs := state[_RANDOM]["rank"]) != _rank():
+            sys.stderr.write(
+                f"lockstep: rank {_rank()} goes on from the copy of rank {theirs}, with random "
+                "numbers of its own\n"
+            )
+        self._take_on(state, whole.step)
 
     def _load_stored(self, directory: storage.Place, step: int) -> int:
         from lockstep.train.loading import Stored
@@ -248,18 +256,6 @@ def _set_random_state(state: dict[str, Any], step: int) -> None:
         torch.cuda.set_rng_state(state["cuda"])
 
 
-def _tensor(memory: memoryview, start: int, entry: Json) -> Tensor:
-    dtype = getattr(torch, entry["dtype"])
-    count = 1
-    for length in entry["shape"]:
-        count *= length
-    if not count:
-        return torch.empty(entry["shape"], dtype=dtype)
-    view = torch.frombuffer(memory, dtype=dtype, count=count, offset=start + entry["offset"])
-    # A copy of its own: the memory is written again at the next step.
-    return view.reshape(entry["shape"]).clone()
-
-
 class _Room:
     """The memory of this rank, laid out for its tensors."""
 
@@ -269,22 +265,8 @@ class _Room:
         self._segment, self._layout = segment, layout
         memory = memoryview(segment.map)
         self._pinned = False
-        self._views = [self._lay(memory, segment.start(slot)) for slot in (0, 1)]
-
-    def _lay(self, memory: memoryview, start: int) -> list[Tensor]:
-        layout, views = self._layout, []
-        for (_, shape, dtype), offset in zip(layout.shapes, layout.offsets):
-            count = 1
-            for length in shape:
-                count *= length
-            at = start + layout.data + offset
-            flat = (
-                torch.frombuffer(memory, dtype=dtype, count=count, offset=at)
-                if count
-                else torch.empty(0, dtype=dtype)
-            )
-            views.append(flat.reshape(shape))
-        return views
+        starts = [segment.start(slot) + layout.data for slot in (0, 1)]
+        self._views = [[view(memory, at, one) for one in layout.entries] for at in starts]
 
     @property
     def shared(self) -> frozenset[str]:

@@ -24,7 +24,8 @@ class Layout:
 
     shapes: tuple[tuple[str, tuple[int, ...], torch.dtype], ...]
     """Key, shape of what the rank holds, kind of values."""
-    offsets: tuple[int, ...]
+    entries: list[Json]
+    """What the table says of each tensor."""
     table: bytes
     room: int
     """Bytes for the plain values."""
@@ -64,14 +65,22 @@ class Layout:
         table = json.dumps(entries).encode()
         sharded = any("size" in entry for entry in entries)
         data = rounded(len(table) + room)
-        offsets = tuple(one["offset"] for one in entries)
         total = data + own + size
-        return cls(shapes, offsets, table, room, data, total, sharded, shared, size, shared_sum)
+        return cls(shapes, entries, table, room, data, total, sharded, shared, size, shared_sum)
 
     @property
     def sum(self) -> int:
         """A checksum of the table."""
         return zlib.crc32(self.table)
+
+
+def view(memory: Any, start: int, entry: Json) -> Tensor:
+    """Return the tensor of an *entry* of a table; tensors lie in *memory* from *start* on."""
+    shape, dtype = torch.Size(entry["shape"]), getattr(torch, entry["dtype"])
+    if not shape.numel():
+        return torch.empty(shape, dtype=dtype)
+    at = start + entry["offset"]
+    return torch.frombuffer(memory, dtype=dtype, count=shape.numel(), offset=at).reshape(shape)
 
 
 def _entry(key: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: Tensor) -> Json:

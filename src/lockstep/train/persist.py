@@ -43,6 +43,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from lockstep.train import catalogue, storage
 from lockstep.train.catalogue import Catalogue, Entry, NotStored
+from lockstep.train.layout import view
 from lockstep.train.state import put_together
 from lockstep.train.storage import Place
 
@@ -92,15 +93,7 @@ class Part:
 
     def tensor(self, entry: Json) -> Tensor:
         """Return the tensor of an *entry*, as a view of the memory."""
-        dtype = getattr(torch, entry["dtype"])
-        count = 1
-        for length in entry["shape"]:
-            count *= length
-        if not count:
-            return torch.empty(entry["shape"], dtype=dtype)
-        at = self._data + entry["offset"]
-        flat = torch.frombuffer(self._memory, dtype=dtype, count=count, offset=at)
-        return flat.reshape(entry["shape"])
+        return view(self._memory, self._data, entry)
 
     def items(self) -> tuple[list[WriteItem], dict[MetadataIndex, Any]]:
         """Return what this rank writes: its chunks, its share of what all have, plain values."""

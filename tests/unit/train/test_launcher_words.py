@@ -1,7 +1,8 @@
-"""A launcher reports the first step of a generation at once: a later failure has no delay."""
+"""What a launcher tells at once, and what of its ranks' states it has stored for all."""
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,17 @@ def test_the_first_step_of_each_generation_is_reported_once(
         look()
         assert told == list(range(1, generation + 1))
         launcher.member.state = "Ready"
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_own_parts_that_differ_are_stored_for_each_rank(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, alike: bool
+) -> None:
+    place = Place("default", "w-0", "u", "", "w-world", 0, 1, "s:1", tmp_path)
+    monkeypatch.setattr(run, "runtime_directory", lambda: tmp_path)
+    launcher = run.Launcher(place, ["python", "train.py"])
+    monkeypatch.setattr(launcher, "_act", lambda _: None)
+    world = {"generation": 1, "phase": "Gather", "replicated": True, "alike": alike}
+    world |= {"parts": [{"role": "w", "pods": 1, "processes": 1}]}
+    launcher._on_world({"data": {"world": json.dumps(world)}})
+    assert launcher.saving.replicated == alike
