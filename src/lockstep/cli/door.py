@@ -16,7 +16,7 @@ from pathlib import Path
 from lockstep.cli import connect
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.console import links
-from lockstep.kube.locate import embedded_data, embedded_kubeconfig, kubeconfig_files
+from lockstep.kube.locate import data_of, embedded_data, embedded_kubeconfig, kubeconfig_files
 
 Show = Callable[[Path, str], None]
 """Takes the directory of a console's links, and a link."""
@@ -51,7 +51,9 @@ def kubeconfig_file(given: Path | None, data: Path | None = None) -> Path:
 
 def of_machine(kubeconfig: Path) -> Door | None:
     """Return the console of the `lockstep up` of a kubeconfig, if this user may sign in to it."""
-    for data in (kubeconfig.parent, kubeconfig.parent.parent):
+    for data in (kubeconfig.parent, kubeconfig.parent.parent, data_of(kubeconfig)):
+        if data is None:
+            continue
         state = data / "console"
         if embedded_kubeconfig(data) is None or not os.access(state, os.W_OK):
             continue

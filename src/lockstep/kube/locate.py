@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from lockstep.api.names import GROUP
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -51,3 +53,26 @@ def kubeconfig_files(env: Mapping[str, str] | None = None) -> list[Path]:
         return [embedded]
     usual = Path.home() / ".kube" / "config"
     return [usual] if usual.is_file() else []
+
+
+def marked(kubeconfig: bytes, data: Path) -> bytes:
+    """Return a kubeconfig of the ``lockstep up`` on *data* that says so, wherever it is copied."""
+    import yaml
+
+    found = yaml.safe_load(kubeconfig)
+    for one in found["clusters"]:
+        told = {"name": GROUP, "extension": {"data": str(data.absolute())}}
+        one["cluster"]["extensions"] = [told]
+    return yaml.safe_dump(found, sort_keys=False).encode()
+
+
+def data_of(kubeconfig: Path) -> Path | None:
+    """Return the directory of the ``lockstep up`` that a kubeconfig was marked for, if it was."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(kubeconfig.read_bytes())
+        told = [e for one in found["clusters"] for e in one["cluster"].get("extensions") or ()]
+        return next((Path(e["extension"]["data"]) for e in told if e["name"] == GROUP), None)
+    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError):
+        return None

@@ -111,7 +111,13 @@ def test_detached_it_returns_when_it_is_ready(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("ready https://127.0.0.1:")
         assert f"export KUBECONFIG={kubeconfig}" in done.stdout
-        assert kubeconfig.read_bytes() == (data / "kubeconfig").read_bytes()
+        # The export line is enough for every command, also for the console's.
+        exported = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)}
+        for command in (["status"], ["console", "--print"], ["cost"]):
+            told = subprocess.run(
+                [*LOCKSTEP, *command], env=exported, capture_output=True, text=True, check=False
+            )
+            assert told.returncode == 0, told.stderr
         assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
     finally:
         ended = subprocess.run([*LOCKSTEP, "down", "--data", str(data)], check=False)

@@ -11,6 +11,7 @@ from lockstep.cli.up.child import Child, Part
 from lockstep.cli.up.logfile import last_lines
 from lockstep.cli.up.parts import Plane, api_server, others
 from lockstep.keys.files import write_private
+from lockstep.kube.locate import marked
 
 READY_WITHIN = 60.0
 
@@ -49,7 +50,8 @@ class Supervisor:
         await _ready(server)
         if settings.kubeconfig is not None:
             settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-            write_private(settings.kubeconfig, settings.admin_kubeconfig.read_bytes())
+            kubeconfig = marked(settings.admin_kubeconfig.read_bytes(), settings.directory)
+            write_private(settings.kubeconfig, kubeconfig)
         self._say("applying the kinds and defaults")
         from lockstep.cli.up.bootstrap import bootstrap
 
