@@ -64,7 +64,8 @@ sanitize: install
 	@$(MAKE) --silent -C native sanitized
 	@LOCKSTEP_NATIVE_BUILD=build/sanitized ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
-	  $(BIN)/python -m pytest -n 0 tests/integration/devices/test_front.py \
+	  $(BIN)/python -m pytest -n 0 -m "not soak" tests/integration/devices/test_front.py \
+	  tests/integration/devices/test_front_cases.py tests/integration/devices/test_random_programs.py \
 	  tests/integration/devices/test_share_time.py tests/integration/crashes/test_sharing.py
 
 # What needs a GPU, on a machine that has one: 24 GB of its memory and of the host's.

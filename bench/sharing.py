@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.support.shared_cards import MIB, SharedCards
 
 from bench.figure import Figure, NotMeasured
+from bench.support.hami_law import percent
 from lockstep.devices.sharing.core.leases import PERIOD
 from lockstep.devices.sharing.granting import Granter
 
@@ -52,7 +53,9 @@ def run() -> list[Figure]:
     crowd = [_errors([12] * 8, [work for work, longest in WORK.items() if longest < 100])]
     passed, capped = _cost_of_calls()
     return [
-        _worst("share error at 1 s beyond the longest kernel, 1 tenant", alone),
+        _worst("share error at 1 s beyond the longest kernel, 1 tenant", alone).beside(
+            "HAMi's published law", max(_by_hamis_law())
+        ),
         _worst("share error at 1 s beyond the longest kernel, 2 tenants", pairs),
         _worst("share error at 1 s beyond the longest kernel, 8 tenants", crowd),
         _worst(
@@ -96,6 +99,14 @@ def _errors(caps: list[int], work: list[str]) -> float:
             for number, cap in enumerate(caps)
         ]
     return max(0.0, max(off) - longest / (SECONDS * 10))
+
+
+def _by_hamis_law() -> Iterator[float]:
+    """Yield by how many points shares are off that HAMi's law holds, for the same kernels."""
+    for work, longest in WORK.items():
+        for cap in CAPS if work.startswith("run") else ():
+            got = percent(cap, int(longest * 1e6), SECONDS)
+            yield max(0.0, abs(got - cap) - longest / (SECONDS * 10))
 
 
 def _drawn(cap: int, seed: int) -> float:

@@ -8,15 +8,18 @@ front that is what the share's account says, without it what the driver says.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.support.shared_cards import SharedCards
 from tests.support.stub_gpus import BUILT
-from tests.support.waiting import stretched
+from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.devices.sharing.region import Region
 
@@ -94,3 +97,37 @@ def test_many_random_programs_do_as_without_the_front(
     cards: SharedCards, seed: int, shape: tuple[str, ...]
 ) -> None:
     compare(cards, seed, shape, seed % 60)
+
+
+def storm(cards: SharedCards, seeds: range) -> None:
+    """Kill programs when they have launched a drawn number of times; nothing of them is left."""
+    cards.share("one", memory=100_000, compute=60)
+    share = cards.shelf.path("one", "main")
+    with cards.granted():
+        for seed in seeds:
+            before = Region(share).account().card[0].launches
+            until = before + Random(seed).randrange(1, 200)  # noqa: S311
+            process = start(cards, "one", seed, MANY)
+
+            def killed(until: int = until, process: subprocess.Popen[str] = process) -> bool:
+                return process.poll() is not None or (
+                    Region(share).account().card[0].launches >= until
+                )
+
+            eventually_sync(killed, 60, "the program works")
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate(timeout=stretched(60))
+            region = Region(share)
+            eventually_sync(lambda region=region: not region.processes(), 60, "all are gone")
+            assert (region.used(0), region.wants()) == (0, False)
+        assert run(cards, "one", 1, ALONE) == run(cards, None, 1, ALONE)
+
+
+def test_a_storm_of_kills_leaves_nothing(cards: SharedCards) -> None:
+    storm(cards, range(12))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(100, 1100, 100))
+def test_a_long_storm_of_kills_leaves_nothing(cards: SharedCards, first: int) -> None:
+    storm(cards, range(first, first + 100))
