@@ -114,6 +114,14 @@ def test_a_part_has_the_rights_of_the_table(helm, part):
             assert found.get(field) == wanted.get(field), f"{kind} {meta['name']}"
 
 
+@pytest.mark.parametrize(("spec", "wanted"), [("2x8", ["2x8"]), ("", [])])
+def test_simulated_nodes_may_be_those_of_pools_alone(helm, spec, wanted):
+    rendered = helm("simulatedNodes.enabled=true", f"simulatedNodes.spec={spec}")
+    found = of_kind(rendered, "Deployment")["lockstep-simulate-nodes"]
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["simulate-nodes", *wanted, "--seed=0"]
+
+
 def test_each_definition_may_be_read_by_users_of_its_kind():
     names = {f"{shown.resource.plural}.{GROUP}" for shown in PRESENTATIONS}
     for part in ("scheduler", "controllers"):
