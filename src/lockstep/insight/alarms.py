@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from lockstep.devices.core.rules import Alarm
 
 RUNBOOKS: Final = "docs/insight.md#"
+"""Where the documentation has a section for each of them, under its name."""
 _POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
 _JOB: Final = "{{ $labels.namespace }}/{{ $labels.lockstep_job }}"
 _BUDGET: Final = "{{ $labels.kind }} {{ $labels.name }}"
 _SEEN: Final = "DCGM_FI_DEV_FB_USED"
 """What the agent says of every card, of any kind and in any mode."""
 
-ALARMS: Final = (
+_ALARMS: Final = (
     Alarm(
         "GPUBusyWithoutSteps",
         'max by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}) >= 95 and on (namespace, pod) '
@@ -22,7 +24,6 @@ ALARMS: Final = (
         "critical",
         f"{_POD} keeps its GPU busy and has made no step for 10 min",
         "A collective probably waits for a rank: `lockstep diagnose JOB`.",
-        f"{RUNBOOKS}gpubusywithoutsteps",
     ),
     Alarm(
         "RankMayHang",
@@ -31,7 +32,6 @@ ALARMS: Final = (
         "warning",
         f"a rank of {_POD} takes far longer over a step than over those before",
         "`lockstep diagnose JOB` says where its ranks stand.",
-        f"{RUNBOOKS}rankmayhang",
     ),
     Alarm(
         "JobLosesTime",
@@ -40,7 +40,6 @@ ALARMS: Final = (
         "warning",
         f"{_JOB} loses {{{{ $value | humanizePercentage }}}} of its steps to one cause",
         "`lockstep advise JOB` names the cause, its line and what mends it.",
-        f"{RUNBOOKS}joblosestime",
     ),
     Alarm(
         "BudgetNearlySpent",
@@ -50,7 +49,6 @@ ALARMS: Final = (
         "warning",
         f"{_BUDGET} has spent {{{{ $value | humanizePercentage }}}} of the month's budget",
         "`lockstep cost --month` shows on what.",
-        f"{RUNBOOKS}budgetnearlyspent",
     ),
     Alarm(
         "BudgetOverspent",
@@ -59,7 +57,6 @@ ALARMS: Final = (
         "critical",
         f"{_BUDGET} has spent {{{{ $value | humanizePercentage }}}} of the month's budget",
         "`lockstep report --month` says what to save; a budget with `hold` holds new jobs.",
-        f"{RUNBOOKS}budgetoverspent",
     ),
     Alarm(
         "GangsWaitBesideFreeGPUs",
@@ -69,7 +66,6 @@ ALARMS: Final = (
         "warning",
         "{{ $value }} gangs have waited for 30 min while GPUs were free",
         "`lockstep explain JOB` says why; `lockstep defrag JOB` what would have to move.",
-        f"{RUNBOOKS}gangswaitbesidefreegpus",
     ),
     Alarm(
         "GangOverdue",
@@ -79,7 +75,6 @@ ALARMS: Final = (
         "{{ $labels.namespace }}/{{ $labels.gang }} still waits {{ $value | humanizeDuration }} "
         "after it was to start",
         "`lockstep explain JOB` says why: others may have come first, or run longer than stated.",
-        f"{RUNBOOKS}gangoverdue",
     ),
     Alarm(
         "QueueStarves",
@@ -89,7 +84,6 @@ ALARMS: Final = (
         "queue {{ $labels.queue }} has less than its guaranteed share, and a gang of it has waited "
         "{{ $value | humanizeDuration }}",
         "`lockstep explain JOB` says what stands against it: reclaim, a topology, broken nodes.",
-        f"{RUNBOOKS}queuestarves",
     ),
     Alarm(
         "CheckpointStale",
@@ -98,7 +92,6 @@ ALARMS: Final = (
         "warning",
         f"{_JOB} was last saved {{{{ $value | humanize }}}} intervals ago",
         "A fault now loses that work: `lockstep logs JOB` says whether saving fails.",
-        f"{RUNBOOKS}checkpointstale",
     ),
     Alarm(
         "GPUNodeLost",
@@ -108,7 +101,6 @@ ALARMS: Final = (
         "critical",
         "the {{ $value }} GPUs of {{ $labels.hostname }} are no longer reported",
         "Look at the node and its agent: `lockstep describe node/NAME`.",
-        f"{RUNBOOKS}gpunodelost",
     ),
     Alarm(
         "GPUSeriesMissing",
@@ -118,7 +110,6 @@ ALARMS: Final = (
         "critical",
         "GPU {{ $labels.gpu }} of {{ $labels.hostname }} is gone while its neighbours report",
         "It may have fallen off the bus: look for Xid 79, then drain the node.",
-        f"{RUNBOOKS}gpuseriesmissing",
     ),
     Alarm(
         "SchedulerMissing",
@@ -128,7 +119,6 @@ ALARMS: Final = (
         "critical",
         "no scheduler leads: nothing gets a place",
         "`lockstep status`; look at the scheduler's log, and at whether Prometheus reaches it.",
-        f"{RUNBOOKS}schedulermissing",
     ),
     Alarm(
         "ControllersMissing",
@@ -138,6 +128,6 @@ ALARMS: Final = (
         "critical",
         "no controllers lead: jobs are not started, and series of jobs are missing",
         "`lockstep status`; look at the controllers' log, and at whether Prometheus reaches them.",
-        f"{RUNBOOKS}controllersmissing",
     ),
 )
+ALARMS: Final = tuple(replace(one, runbook=f"{RUNBOOKS}{one.name.lower()}") for one in _ALARMS)

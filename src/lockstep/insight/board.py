@@ -21,105 +21,93 @@ class Panel:
     queries: tuple[tuple[str, str], ...]
 
 
+def _shown(title: str, unit: str, *queries: tuple[str, str]) -> Panel:
+    return Panel(title, unit, queries)
+
+
 PANELS: Final = (
-    Panel(
+    _shown(
         "GPUs: held, and free",
         "none",
-        (
-            ('count(DCGM_FI_DEV_GPU_UTIL{pod!=""})', "held"),
-            ('count(DCGM_FI_DEV_GPU_UTIL{pod=""})', "free"),
-        ),
+        ('count(DCGM_FI_DEV_GPU_UTIL{pod!=""})', "held"),
+        ('count(DCGM_FI_DEV_GPU_UTIL{pod=""})', "free"),
     ),
-    Panel(
+    _shown(
         "GPU utilisation by node",
         "percent",
-        (("avg by (hostname) (DCGM_FI_DEV_GPU_UTIL)", "{{hostname}}"),),
+        ("avg by (hostname) (DCGM_FI_DEV_GPU_UTIL)", "{{hostname}}"),
     ),
-    Panel(
+    _shown(
         "GPU utilisation by queue",
         "percent",
-        (('avg by (queue) (DCGM_FI_DEV_GPU_UTIL{queue!=""})', "{{queue}}"),),
+        ('avg by (queue) (DCGM_FI_DEV_GPU_UTIL{queue!=""})', "{{queue}}"),
     ),
-    Panel(
+    _shown(
         "GPU memory used by job",
         "mbytes",
         (
-            (
-                'sum by (namespace, lockstep_job) (DCGM_FI_DEV_FB_USED{lockstep_job!=""})',
-                "{{namespace}}/{{lockstep_job}}",
-            ),
+            'sum by (namespace, lockstep_job) (DCGM_FI_DEV_FB_USED{lockstep_job!=""})',
+            "{{namespace}}/{{lockstep_job}}",
         ),
     ),
-    Panel(
-        "Power by node", "watt", (("sum by (hostname) (DCGM_FI_DEV_POWER_USAGE)", "{{hostname}}"),)
+    _shown(
+        "Power by node", "watt", ("sum by (hostname) (DCGM_FI_DEV_POWER_USAGE)", "{{hostname}}")
     ),
-    Panel(
+    _shown(
         "Hottest GPU by node",
         "celsius",
-        (("max by (hostname) (DCGM_FI_DEV_GPU_TEMP)", "{{hostname}}"),),
+        ("max by (hostname) (DCGM_FI_DEV_GPU_TEMP)", "{{hostname}}"),
     ),
-    Panel(
-        "Xids by node",
-        "none",
-        (("sum by (hostname) (DCGM_EXP_XID_ERRORS_COUNT)", "{{hostname}}"),),
+    _shown(
+        "Xids by node", "none", ("sum by (hostname) (DCGM_EXP_XID_ERRORS_COUNT)", "{{hostname}}")
     ),
-    Panel(
-        "Time of a step",
-        "s",
-        (("lockstep_job_step_seconds", "{{namespace}}/{{lockstep_job}}"),),
-    ),
-    Panel(
+    _shown("Time of a step", "s", ("lockstep_job_step_seconds", "{{namespace}}/{{lockstep_job}}")),
+    _shown(
         "Part of a step that is no computing",
         "percentunit",
-        (("lockstep_job_step_ratio", "{{namespace}}/{{lockstep_job}} {{phase}}"),),
+        ("lockstep_job_step_ratio", "{{namespace}}/{{lockstep_job}} {{phase}}"),
     ),
-    Panel(
+    _shown(
         "What advice would gain",
         "percentunit",
-        (("lockstep_job_advice_gain_ratio", "{{namespace}}/{{lockstep_job}} {{cause}}"),),
+        ("lockstep_job_advice_gain_ratio", "{{namespace}}/{{lockstep_job}} {{cause}}"),
     ),
-    Panel(
+    _shown(
         "Time since the last step",
         "s",
         (
-            (
-                "time() - min by (namespace, pod) (lockstep_training_last_step_timestamp_seconds)",
-                "{{namespace}}/{{pod}}",
-            ),
+            "time() - min by (namespace, pod) (lockstep_training_last_step_timestamp_seconds)",
+            "{{namespace}}/{{pod}}",
         ),
     ),
-    Panel(
+    _shown(
         "Budgets spent this month",
         "percentunit",
-        (("max by (kind, name) (lockstep_budget_spent_ratio)", "{{kind}} {{name}}"),),
+        ("max by (kind, name) (lockstep_budget_spent_ratio)", "{{kind}} {{name}}"),
     ),
-    Panel("Gangs that wait", "none", (("max(lockstep_scheduler_pending_gangs)", "gangs"),)),
-    Panel(
+    _shown("Gangs that wait", "none", ("max(lockstep_scheduler_pending_gangs)", "gangs")),
+    _shown(
         "Decisions",
         "ops",
         (
-            (
-                "sum by (result) (rate(lockstep_scheduler_attempts_total[$__rate_interval]))",
-                "{{result}}",
-            ),
+            "sum by (result) (rate(lockstep_scheduler_attempts_total[$__rate_interval]))",
+            "{{result}}",
         ),
     ),
-    Panel(
+    _shown(
         "Time of a decision, 99 of 100",
         "s",
         (
-            (
-                "histogram_quantile(0.99, sum by (le) "
-                "(rate(lockstep_scheduler_decision_seconds_bucket[$__rate_interval])))",
-                "p99",
-            ),
+            "histogram_quantile(0.99, sum by (le) "
+            "(rate(lockstep_scheduler_decision_seconds_bucket[$__rate_interval])))",
+            "p99",
         ),
     ),
-    Panel("Processes that lead", "none", (("max by (name) (lockstep_leader)", "{{name}}"),)),
-    Panel(
+    _shown("Processes that lead", "none", ("max by (name) (lockstep_leader)", "{{name}}")),
+    _shown(
         "Keys that wait for a controller",
         "none",
-        (("sum by (controller) (lockstep_workqueue_depth)", "{{controller}}"),),
+        ("sum by (controller) (lockstep_workqueue_depth)", "{{controller}}"),
     ),
 )
 

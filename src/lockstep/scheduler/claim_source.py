@@ -7,47 +7,31 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from lockstep.api.claims import DEVICE_CLASSES, DRA_GROUP, RESOURCE_CLAIMS, RESOURCE_SLICES
+from lockstep.api.claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
-from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.core.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
-
-LOOK_AGAIN = 60.0
-"""Seconds after which a server without device claims is asked again whether it has them now."""
 
 
 class ClaimSource:
     """Gives the state what there is of ``resource.k8s.io/v1``."""
 
     def __init__(self, client: Client, cluster: Cluster, wake: Callable[[], None]) -> None:
-        self._client, self._cluster, self._wake = client, cluster, wake
+        self._cluster, self._wake = cluster, wake
         book = cluster.device_claims
         self._followed: list[tuple[Informer[Any], Callable[[Any], None], Callable[..., None]]] = [
             (Informer(client, RESOURCE_SLICES), book.set_slice, book.remove_slice),
             (Informer(client, DEVICE_CLASSES), book.set_class, book.remove_class),
             (Informer(client, RESOURCE_CLAIMS), book.set_claim, book.remove_claim),
         ]
-
-    async def served(self) -> bool:
-        """Return whether the server has device claims; False, too, where it does not answer."""
-        try:
-            await self._client.get_raw(f"/apis/{DRA_GROUP}/v1")
-        except NotFound:
-            return False
-        except ApiError as error:
-            log.warning("whether there are device claims cannot be asked: %s", error)
-            return False
-        return True
+        for informer, *_ in self._followed:
+            informer.optional = True
 
     async def run(self, known: asyncio.Event) -> None:
         """Follow them until cancelled; *known* is set once all that there are count."""
-        while not await self.served():
-            known.set()
-            await asyncio.sleep(LOOK_AGAIN)
         cancels = [
             informer.subscribe(self._handler(take, forget))
             for informer, take, forget in self._followed

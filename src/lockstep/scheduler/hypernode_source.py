@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 
 from lockstep.api.core import Node
-from lockstep.compat.hypernodes import (
-    GROUP,
-    HYPERNODES,
-    TOPOLOGY_NAME,
-    VERSION,
-    HyperNode,
-    HyperNodes,
-)
+from lockstep.compat.hypernodes import HYPERNODES, TOPOLOGY_NAME, HyperNode, HyperNodes
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
-from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.core.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN = 30.0
-"""Seconds after which a server without HyperNodes is asked again whether it has them now."""
 GATHER = 0.1
 """Seconds in which changes gather before all nodes are looked through."""
 
@@ -34,11 +23,11 @@ class HyperNodeSource:
     """Gives nodes the domains that HyperNodes put them in, and the state their tiers."""
 
     def __init__(self, client: Client, cluster: Cluster, wake: Callable[[], None]) -> None:
-        self._client = client
         self._cluster = cluster
         self._wake = wake
         self._known = HyperNodes()
         self._informer: Informer[HyperNode] = Informer(client, HYPERNODES)
+        self._informer.optional = True
         self._nodes: dict[str, Node] = {}
         self._changed = asyncio.Event()
 
@@ -53,22 +42,8 @@ class HyperNodeSource:
         self._known.forget(name)
         self._cluster.remove_node(name)
 
-    async def served(self) -> bool:
-        """Return whether the server has HyperNodes; False, too, where it does not answer."""
-        try:
-            found = json.loads(await self._client.get_raw(f"/apis/{GROUP}/{VERSION}"))
-        except NotFound:
-            return False
-        except ApiError as error:
-            log.warning("whether there are HyperNodes cannot be asked: %s", error)
-            return False
-        return any(one.get("name") == HYPERNODES.plural for one in found.get("resources", ()))
-
     async def run(self, known: asyncio.Event) -> None:
         """Follow HyperNodes until cancelled; *known* is set once all that there are count."""
-        while not await self.served():
-            known.set()
-            await asyncio.sleep(LOOK_AGAIN)
         cancel = self._informer.subscribe(self._take)
         following = asyncio.create_task(self._informer.run())
         try:

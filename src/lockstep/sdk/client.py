@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -65,12 +64,7 @@ class AsyncTrainerClient:
     async def __aenter__(self) -> AsyncTrainerClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._client.close()
 
     async def train(self, trainer: Trainer, name: str | None = None) -> str:
@@ -228,12 +222,7 @@ class TrainerClient:
     def __enter__(self) -> TrainerClient:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -79,12 +79,20 @@ def save(directory: str, drop: list[str]) -> dict[str, Any]:
     if there:
         raise Unkeepable(there)
     kept = {name: value for name, value in _variables().items() if name not in drop}
+    size = _keep(place, kept, drop)
+    if why := _rehearsed(place):
+        raise Unkeepable(_not_loadable(kept) or [{"name": "(all)", "type": "", "why": why}])
+    return {"bytes": size, "variables": sorted(kept)}
+
+
+def _keep(place: Path, kept: dict[str, Any], dropped: list[str]) -> int:
+    """Write variables with the meta that describes them; return the bytes of their state."""
     lengths, summed = _write(place, kept)
     meta = {
         "format": FORMAT,
         "python": list(sys.version_info[:2]),
         "variables": sorted(kept),
-        "dropped": sorted(drop),
+        "dropped": sorted(dropped),
         "surroundings": _surroundings(),
         "arrays": {"lengths": lengths, "sha256": summed},
         "state": {"bytes": (place / STATE).stat().st_size, "sha256": _sum(place / STATE)},
@@ -92,9 +100,7 @@ def save(directory: str, drop: list[str]) -> dict[str, Any]:
     with (place / META).open("w") as out:
         json.dump(meta, out)
         _settle(out)
-    if why := _rehearsed(place):
-        raise Unkeepable(_not_loadable(kept) or [{"name": "(all)", "type": "", "why": why}])
-    return {"bytes": sum(lengths) + (place / STATE).stat().st_size, "variables": sorted(kept)}
+    return sum(lengths) + (place / STATE).stat().st_size
 
 
 def _write(place: Path, kept: dict[str, Any]) -> tuple[list[int], str]:
@@ -328,16 +334,7 @@ def _not_loadable(variables: dict[str, Any]) -> list[dict[str, str]]:
     found = []
     for name, value in variables.items():
         with tempfile.TemporaryDirectory() as place:
-            lengths, summed = _write(Path(place), {name: value})
-            meta = {
-                "python": list(sys.version_info[:2]),
-                "variables": [name],
-                "dropped": [],
-                "surroundings": _surroundings(),
-                "arrays": {"lengths": lengths, "sha256": summed},
-                "state": {"sha256": _sum(Path(place) / STATE)},
-            }
-            (Path(place) / META).write_text(json.dumps(meta))
+            _keep(Path(place), {name: value}, [])
             if why := _rehearsed(Path(place)):
                 found.append(_obstacle(name, value, RuntimeError(why)))
     return found

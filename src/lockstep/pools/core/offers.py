@@ -7,7 +7,6 @@ exist is answered by the code that places it once they do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 
 from lockstep.pools.core.pool import Pool
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -33,12 +32,7 @@ class Offers:
     def __enter__(self) -> Offers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for name in self._names.values():
             self._cluster.remove_node(name)
         self._cluster.settle()

@@ -58,13 +58,15 @@ def dominant_share(
     return 1, excess / account.weight, whole / account.weight
 
 
+def largest_part(amounts: Mapping[str, int], capacity: Mapping[str, int]) -> float:
+    """Return the largest part of the cluster that *amounts* are of any resource."""
+    parts = (n / capacity[name] for name, n in amounts.items() if capacity.get(name))
+    return max(parts, default=0.0)
+
+
 def beyond(account: Account, capacity: Mapping[str, int]) -> float:
     """Return what part of the cluster an account has beyond what it is guaranteed, of the resource
     of which it has the largest; less than 0 where it has less than that of each.
     """
-    parts = (
-        (used - account.guaranteed.get(name, 0)) / capacity[name]
-        for name, used in account.used.items()
-        if capacity.get(name)
-    )
-    return max(parts, default=0.0)
+    promised = account.guaranteed
+    return largest_part({r: n - promised.get(r, 0) for r, n in account.used.items()}, capacity)

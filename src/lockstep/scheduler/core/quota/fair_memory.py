@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lockstep.scheduler.core.quota.account import Account
-from lockstep.scheduler.core.quota.dominant_share import beyond
+from lockstep.scheduler.core.quota.dominant_share import beyond, largest_part
 
 CARRIED = 0.6
 """Part of a job that a queue carries over at most: two queues are then apart by little more than
@@ -77,10 +77,10 @@ class FairMemory:
         mean = sum(uses.values()) / sum(max(1, one.weight) for one in weighted)
         jobs = {one: sum(len(leaf.holding) for leaf in one.leaves()) for one in weighted}
         most = max(1, sum(jobs.values()))
-        typical = sum(_whole(one, capacity) for one in weighted) / most
+        typical = sum(largest_part(one.used, capacity) for one in weighted) / most
         for one, use in uses.items():
             one.pace = use / max(1, one.weight) - mean
-            one.job = _whole(one, capacity) / jobs[one] if jobs[one] else typical
+            one.job = largest_part(one.used, capacity) / jobs[one] if jobs[one] else typical
             self._lagging.add(one)
 
     def rebuilt(self, accounts: Iterable[Account]) -> None:
@@ -88,8 +88,3 @@ class FairMemory:
         there = list(accounts)
         self.there = sum(len(one.holding) for one in there)
         self._lagging = {one for one in there if one.lag}
-
-
-def _whole(account: Account, capacity: Mapping[str, int]) -> float:
-    """Return the largest part of the cluster that an account has of any resource."""
-    return max((n / capacity[r] for r, n in account.used.items() if capacity.get(r)), default=0.0)

@@ -13,8 +13,7 @@ from lockstep.scheduler.core.model.workload import Workload
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption.reclaim_claims import claims_from
-from lockstep.scheduler.core.quota.account import Amounts
-from lockstep.scheduler.core.quota.dominant_share import fair_turn
+from lockstep.scheduler.core.quota.dominant_share import fair_turn, largest_part
 from lockstep.scheduler.core.quota.ledger import Ledger
 from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.reservations.quota_holds import QuotaHolds
@@ -151,7 +150,7 @@ class Bypass:
             return False
         problem = self._problem_of(workload)
         asked = admission.asked(self._cluster, problem) if problem is not None else {}
-        return _part(asked, capacity) >= _part(held.asked, capacity)
+        return largest_part(asked, capacity) >= largest_part(held.asked, capacity)
 
     def _claims(self, workload: Workload, held: Reservation) -> bool:
         """Return whether a workload claims where the one waited for would borrow."""
@@ -172,8 +171,3 @@ def ends_by_then(workload: Workload, held: Reservation, now: float) -> bool:
     """Return whether a workload will have ended by the time that was told, if it starts now."""
     runtime = workload.runtime
     return runtime is not None and (workload.since or now) + runtime + LATER <= held.at
-
-
-def _part(asked: Amounts, capacity: Amounts) -> float:
-    """Return the largest part of the cluster that is asked for of any resource."""
-    return max((n / capacity[name] for name, n in asked.items() if capacity.get(name)), default=0.0)
