@@ -316,28 +316,21 @@ def add_dialects(manager: Manager) -> None:
     # Kubeflow's own kind, which a cluster need not have.
     natives[NOTEBOOKS.kind].optional = True
     for source in sources():
-        objects = manager.informer(source.resource)
-        objects.optional = True
+        objects = manager.informer(source.resource, optional=True)
         looked = (*source.reads, *contract.READS, WORKLOAD)
-        read = {kind: manager.informer(kind.resource) for kind in looked}
+        read = {kind: manager.informer(kind.resource, optional=True) for kind in looked}
         shell = DialectController(
             manager.client, source, objects, natives, manager.recorder(), read
         )
         controller = Controller(source.kind.kind.lower(), shell.reconcile, workers=2)
         controller.follow(objects)
         for kind, named in read.items():
-            named.optional = True
             if kind in source.reads:
-                controller.follow(named, _all_of(objects))
+                controller.follow(named, objects.all_keys)
         for informer in natives.values():
             controller.follow(informer, _made_of(source))
         manager.add(controller)
     add_implied_gangs(manager)
-
-
-def _all_of(objects: Informer[AnyObject]) -> Callable[[AnyObject], Iterable[Key]]:
-    """Return a function that names all *objects*, for any change of what they read."""
-    return lambda _: [(one.metadata.namespace, one.metadata.name) for one in objects]
 
 
 def _made_of(source: Source) -> Callable[[Native], Iterable[Key]]:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from lockstep.api.backoff import Backoff, Pauses
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
-from lockstep.kube.cache import Change, Index, meta_of
+from lockstep.kube.cache import Change, Index, Key, key_of, meta_of
 from lockstep.kube.client import Client
 from lockstep.kube.codec import Unreadable
 from lockstep.kube.errors import ApiError, ConfigError, NotFound
@@ -50,6 +50,7 @@ class Informer(Generic[T]):
         field_selector: str = "",
         indices: Mapping[str, Index] | None = None,
         transform: Callable[[T], T] | None = None,
+        optional: bool = False,
         backoff: Backoff = BACKOFF,
         silence: float = SILENCE,
         rng: random.Random | None = None,
@@ -60,7 +61,7 @@ class Informer(Generic[T]):
 
         A server may begin a stream from a cache that lags behind; a fresh informer asks for lists.
         """
-        self.optional = False
+        self.optional = optional
         """Whether the server may lack the kind, as one of a dialect: then there are no objects, and
         it is asked again and again whether it has it now."""
         self.known_at: float | None = None
@@ -88,6 +89,10 @@ class Informer(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._follower.cache)
+
+    def all_keys(self, *_: object) -> list[Key]:
+        """Return the keys of all objects: for a change that concerns each of them."""
+        return [key_of(obj) for obj in self]
 
     def by_index(self, index: str, value: str) -> list[T]:
         """Return the objects that *index* holds under *value*."""

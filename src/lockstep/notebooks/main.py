@@ -32,8 +32,7 @@ def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
     """
     settings = Settings(gateway, cache or CACHE, own_image() or KERNEL_IMAGE)
     master = Master(manager.client, make=True)
-    notebooks = manager.informer(NOTEBOOKS)
-    notebooks.optional = True
+    notebooks = manager.informer(NOTEBOOKS, optional=True)
     servers = manager.informer(PODS, label_selector=NAME_LABEL)
     services = manager.informer(SERVICES, label_selector=NAME_LABEL)
     caches: dict[Resource[Any], Informer[Any]] = {
@@ -53,8 +52,7 @@ def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
 
 
 def _add_tensorboards(manager: Manager, notebooks: Informer[Any]) -> None:
-    boards = manager.informer(TENSORBOARDS)
-    boards.optional = True
+    boards = manager.informer(TENSORBOARDS, optional=True)
     ownership = KindOwnership(manager.client, TENSORBOARDS)
     shell = TensorboardController(manager.writer(), boards, notebooks, ownership)
     controller = Controller("tensorboard", shell.reconcile)

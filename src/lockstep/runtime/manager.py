@@ -94,11 +94,13 @@ class Manager:
         indices: Mapping[str, Index] | None = None,
         transform: Callable[[T], T] | None = None,
         fresh: bool = False,
+        optional: bool = False,
     ) -> Informer[T]:
         """Return the informer of a collection: one for all who ask for the same.
 
-        A *fresh* one begins with nothing older than its own beginning. One that is asked for
-        while the manager runs starts at once; ``wait_synced`` tells when it is complete.
+        A *fresh* one begins with nothing older than its own beginning. Of an *optional* one the
+        server may lack the kind. One that is asked for while the manager runs starts at once;
+        ``wait_synced`` tells when it is complete.
         """
         key = (res, namespace, label_selector, field_selector, transform)
         if key not in self._informers:
@@ -115,6 +117,7 @@ class Manager:
                 self._follow(self._informers[key])
         informer = cast("Informer[T]", self._informers[key])
         informer.fresh = informer.fresh or fresh
+        informer.optional = informer.optional or optional
         for name, function in (indices or {}).items():
             informer.add_index(name, function)
         return informer

@@ -23,12 +23,10 @@ class ClaimSource:
         self._cluster, self._wake = cluster, wake
         book = cluster.device_claims
         self._followed: list[tuple[Informer[Any], Callable[[Any], None], Callable[..., None]]] = [
-            (Informer(client, RESOURCE_SLICES), book.set_slice, book.remove_slice),
-            (Informer(client, DEVICE_CLASSES), book.set_class, book.remove_class),
-            (Informer(client, RESOURCE_CLAIMS), book.set_claim, book.remove_claim),
+            (Informer(client, RESOURCE_SLICES, optional=True), book.set_slice, book.remove_slice),
+            (Informer(client, DEVICE_CLASSES, optional=True), book.set_class, book.remove_class),
+            (Informer(client, RESOURCE_CLAIMS, optional=True), book.set_claim, book.remove_claim),
         ]
-        for informer, *_ in self._followed:
-            informer.optional = True
 
     async def run(self, known: asyncio.Event) -> None:
         """Follow them until cancelled; *known* is set once all that there are count."""

@@ -26,8 +26,7 @@ class HyperNodeSource:
         self._cluster = cluster
         self._wake = wake
         self._known = HyperNodes()
-        self._informer: Informer[HyperNode] = Informer(client, HYPERNODES)
-        self._informer.optional = True
+        self._informer: Informer[HyperNode] = Informer(client, HYPERNODES, optional=True)
         self._nodes: dict[str, Node] = {}
         self._changed = asyncio.Event()
 

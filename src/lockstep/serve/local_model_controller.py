@@ -64,21 +64,16 @@ def add_local_models(manager: Manager, caches: Mapping[Resource[Any], Informer[A
     """Run the controllers of LocalModelCaches while *manager* leads."""
     known = {
         **caches,
-        LOCAL_MODEL_NODE_GROUPS: manager.informer(LOCAL_MODEL_NODE_GROUPS),
+        LOCAL_MODEL_NODE_GROUPS: manager.informer(LOCAL_MODEL_NODE_GROUPS, optional=True),
         DATASET_CACHES: manager.informer(DATASET_CACHES),
-        DATA_LOADS: manager.informer(DATA_LOADS),
+        DATA_LOADS: manager.informer(DATA_LOADS, optional=True),
     }
-    known[LOCAL_MODEL_NODE_GROUPS].optional = known[DATA_LOADS].optional = True
     see = LocalModelController(known).see
     for resource in (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES):
         objects = known[resource]
         shell = Reconciler(objects, see, _decide, manager.writer())
-
-        def every(_: Any, objects: Informer[Any] = objects) -> Iterable[Key]:
-            return [(one.metadata.namespace, one.metadata.name) for one in objects]
-
         controller = Controller(resource.kind.lower(), shell.reconcile)
         controller.follow(objects)
         for followed in (LOCAL_MODEL_NODE_GROUPS, DATASETS, DATASET_CACHES, DATA_LOADS):
-            controller.follow(known[followed], every)
+            controller.follow(known[followed], objects.all_keys)
         manager.add(controller)

@@ -25,7 +25,6 @@ from lockstep.compat.kserve.objects import (
     LOCAL_MODEL_NAMESPACE_CACHES,
     SERVING_RUNTIMES,
     InferenceService,
-    ServingRuntime,
 )
 from lockstep.compat.leaderworkerset.kinds import LEADER_WORKER_SETS
 from lockstep.compat.leaderworkerset.translate import services as leader_worker_sets
@@ -71,33 +70,20 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
 
 def _caches(manager: Manager) -> dict[Resource[Any], Informer[Any]]:
     """Return the informers of all that services depend on."""
-    services = manager.informer(INFERENCE_SERVICES)
     labelled = {
         res: manager.informer(res, label_selector=ROUTE_LABEL, indices={ROUTE_LABEL: _route_of})
         for res in (PODS, CONTROLLER_REVISIONS, SERVICES, GANGS)
     }
-    routes, routers = manager.informer(ROUTES), manager.informer(ROUTERS)
-    runtimes = {res: manager.informer(res) for res in (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES)}
-    graphs = manager.informer(INFERENCE_GRAPHS)
-    templates = manager.informer(ANALYSIS_TEMPLATES)
-    datasets = manager.informer(DATASETS, indices={MODEL_LABEL: _models_in})
-    local = {res: manager.informer(res) for res in LOCAL_MODELS}
-    services.optional = graphs.optional = templates.optional = datasets.optional = True
-    rest: list[Informer[Any]] = [*runtimes.values(), *local.values()]
-    for one in rest:
-        one.optional = True
-    models = manager.informer(MODEL_VERSIONS)
+    of_kserve: tuple[Resource[Any], ...] = (
+        *(INFERENCE_SERVICES, ANALYSIS_TEMPLATES, INFERENCE_GRAPHS),
+        *(SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES, *LOCAL_MODELS),
+    )
+    own: tuple[Resource[Any], ...] = (ROUTES, ROUTERS, MODEL_VERSIONS)
     return {
-        INFERENCE_SERVICES: services,
-        ANALYSIS_TEMPLATES: templates,
-        MODEL_VERSIONS: models,
-        INFERENCE_GRAPHS: graphs,
-        DATASETS: datasets,
-        ROUTES: routes,
-        ROUTERS: routers,
+        DATASETS: manager.informer(DATASETS, indices={MODEL_LABEL: _models_in}, optional=True),
+        **{res: manager.informer(res, optional=True) for res in of_kserve},
+        **{res: manager.informer(res) for res in own},
         **labelled,
-        **runtimes,
-        **local,
     }
 
 
@@ -105,12 +91,9 @@ def _follow(controller: Controller, caches: Mapping[Resource[Any], Informer[Any]
     """Have a service looked at when something changes that it depends on."""
     services = caches[INFERENCE_SERVICES]
 
-    def everyone(_: ServingRuntime) -> Iterable[Key]:
-        return [(one.metadata.namespace, one.metadata.name) for one in services]
-
     def reported(router: Router) -> Iterable[Key]:
         if not router.status.renewed_at:
-            return everyone(ServingRuntime(metadata=router.metadata))
+            return services.all_keys()
         keys = (name.partition("/") for name in router.status.routes)
         return [(namespace, _service(namespace, name)) for namespace, _, name in keys]
 
@@ -120,7 +103,7 @@ def _follow(controller: Controller, caches: Mapping[Resource[Any], Informer[Any]
         return name if services.get(namespace, name) is not None else route
 
     def beside(one: AnyObject) -> list[Key]:
-        return [key for key in _keys(services) if key[0] == one.metadata.namespace]
+        return [key for key in services.all_keys() if key[0] == one.metadata.namespace]
 
     controller.follow(services)
     controller.follow(caches[ANALYSIS_TEMPLATES], beside)
@@ -130,16 +113,15 @@ def _follow(controller: Controller, caches: Mapping[Resource[Any], Informer[Any]
     of_service: tuple[Resource[Any], ...] = (ROUTES, PODS, CONTROLLER_REVISIONS, SERVICES, GANGS)
     for res in of_service:
         controller.follow(caches[res], _key)
-    controller.follow(caches[SERVING_RUNTIMES], everyone)
-    controller.follow(caches[CLUSTER_SERVING_RUNTIMES], everyone)
+    controller.follow(caches[SERVING_RUNTIMES], services.all_keys)
+    controller.follow(caches[CLUSTER_SERVING_RUNTIMES], services.all_keys)
 
 
 def _add_language_models(
     manager: Manager, caches: dict[Resource[Any], Informer[Any]], *, cached: bool
 ) -> None:
     """Make InferenceServices of LLMInferenceServices."""
-    configs = manager.informer(LLM_CONFIGS)
-    configs.optional = True
+    configs = manager.informer(LLM_CONFIGS, optional=True)
 
     def of(obj: AnyObject) -> llm.Configs:
         def config(name: str) -> AnyObject | None:
@@ -165,8 +147,7 @@ def _add_composed(
 
     All of them are looked at again when one of *configs* changes.
     """
-    objects = manager.informer(resource)
-    objects.optional = True
+    objects = manager.informer(resource, optional=True)
     shell = Reconciler(objects, made.see, made.decide, manager.writer())
 
     def parents(child: InferenceService) -> Iterable[Key]:
@@ -180,7 +161,7 @@ def _add_composed(
     controller.follow(caches[INFERENCE_SERVICES], parents)
     controller.follow(caches[PODS], _key)
     if configs is not None:
-        controller.follow(configs, lambda _: _keys(objects))
+        controller.follow(configs, objects.all_keys)
     manager.add(controller)
 
 
@@ -188,14 +169,11 @@ def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) ->
     """Run the controller of InferenceGraphs."""
     graphs = caches[INFERENCE_GRAPHS]
 
-    def every(_: Any) -> Iterable[Key]:
-        return [(one.metadata.namespace, one.metadata.name) for one in graphs]
-
     def here(service: Any) -> Iterable[Key]:
-        return [key for key in every(service) if key[0] == service.metadata.namespace]
+        return [key for key in graphs.all_keys() if key[0] == service.metadata.namespace]
 
     def began(router: Router) -> Iterable[Key]:
-        return [] if router.status.renewed_at else every(router)
+        return [] if router.status.renewed_at else graphs.all_keys()
 
     see = GraphController(caches).see
     shell = Reconciler(
@@ -207,10 +185,6 @@ def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) ->
     controller.follow(caches[ROUTES])
     controller.follow(caches[ROUTERS], began)
     manager.add(controller)
-
-
-def _keys(objects: Informer[Any]) -> list[Key]:
-    return [(one.metadata.namespace, one.metadata.name) for one in objects]
 
 
 def _models_in(dataset: Dataset) -> list[str]:

@@ -66,8 +66,7 @@ def _decide(seen: SeenPool, now: float) -> Decision[dict[str, Any]]:
 
 def add_inference_pools(manager: Manager, caches: Mapping[Resource[Any], Informer[Any]]) -> None:
     """Run the controller of InferencePools while *manager* leads."""
-    pools = manager.informer(INFERENCE_POOLS)
-    pools.optional = True
+    pools = manager.informer(INFERENCE_POOLS, optional=True)
     see = PoolController(manager.client, caches).see
     shell = Reconciler(pools, see, _decide, manager.writer())
     controller = Controller("inferencepool", shell.reconcile)

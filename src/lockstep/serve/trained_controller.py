@@ -165,8 +165,7 @@ async def _tell(order: Order, pod: Pod) -> str:
 
 def add_trained(manager: Manager, caches: Mapping[Resource[Any], Informer[Any]]) -> None:
     """Run the controller of TrainedModels while *manager* leads."""
-    models = manager.informer(TRAINED_MODELS)
-    models.optional = True
+    models = manager.informer(TRAINED_MODELS, optional=True)
     known = {
         **caches,
         TRAINED_MODELS: models,

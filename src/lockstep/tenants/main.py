@@ -41,8 +41,7 @@ def add_teams(manager: Manager) -> None:
 
 def add_profiles(manager: Manager, ours: Callable[[ObjectMeta], Awaitable[bool]]) -> None:
     """Make a team of each of Kubeflow's profiles that is *ours* to serve."""
-    profiles, teams = manager.informer(PROFILES), manager.informer(TEAMS)
-    profiles.optional = True
+    profiles, teams = manager.informer(PROFILES, optional=True), manager.informer(TEAMS)
     shell = ProfileController(manager.client, profiles, teams, manager.recorder(), ours)
     controller = Controller("profile", shell.reconcile)
     controller.follow(profiles)

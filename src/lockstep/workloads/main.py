@@ -92,7 +92,7 @@ def _add(
     if claims is not None:
         controller.follow(caches[claims], _orphans(objects))
     if nodes is not None:
-        controller.follow(nodes, _all_of(objects))
+        controller.follow(nodes, objects.all_keys)
     manager.add(controller)
 
 
@@ -106,8 +106,3 @@ def _orphans(objects: Informer[AnyObject]) -> Callable[[Any], Iterable[Key]]:
         return [(space, one.metadata.name) for one in objects if one.metadata.namespace == space]
 
     return keys
-
-
-def _all_of(objects: Informer[AnyObject]) -> Callable[[Any], Iterable[Key]]:
-    """Return a function that names all *objects*."""
-    return lambda _: [(one.metadata.namespace, one.metadata.name) for one in objects]

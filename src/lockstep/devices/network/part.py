@@ -37,8 +37,7 @@ class NetworkPart:
 
     def __init__(self, client: Client, node: str) -> None:
         self._client, self._node = client, node
-        self._checks: Informer[NetworkCheck] = Informer(client, NETWORK_CHECKS)
-        self._checks.optional = True
+        self._checks: Informer[NetworkCheck] = Informer(client, NETWORK_CHECKS, optional=True)
         self._changed = asyncio.Event()
         self._checks.subscribe(lambda _: self._changed.set())
         self._left: set[str] = set()

@@ -43,8 +43,7 @@ class Simulation:
         self._pods = Informer(client, PODS, field_selector=BOUND_PODS)
         self._nodes = Informer(client, NODES, label_selector=f"{names.NODE_KIND_LABEL}=simulated")
         # Nodes are there before what fences them, where the controllers come later.
-        self._healths = Informer(client, NODE_HEALTHS)
-        self._healths.optional = True
+        self._healths = Informer(client, NODE_HEALTHS, optional=True)
         self._controller = Controller("simulated-nodes", self._reconcile_node)
         self._controller.follow(self._nodes).follow(self._healths)
 

@@ -66,8 +66,7 @@ async def _serve(
     client: Client, http: aiohttp.ClientSession, host: str, port: int, ready: Callable[[str], None]
 ) -> None:
     kernels, environments = Informer(client, KERNELS), Informer(client, ENVIRONMENTS)
-    notebooks = Informer(client, NOTEBOOKS)
-    notebooks.optional = True
+    notebooks = Informer(client, NOTEBOOKS, optional=True)
     pods = Informer(client, PODS, label_selector=NAME_LABEL)
     master = Master(client)
     access = Access(client, notebooks, pods, master)
