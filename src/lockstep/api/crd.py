@@ -126,7 +126,7 @@ def _schema_of(res: Resource[Any]) -> Json:
 
 def _struct(type_: type[msgspec.Struct]) -> Json:
     built: Json = {"type": "object"}
-    if doc := _doc(type_):
+    if doc := (inspect.getdoc(type_) or "").split("\n\n")[0].replace("\n", " "):
         built["description"] = doc
     properties: Json = {}
     required: list[str] = []
@@ -234,7 +234,3 @@ def _scalar(type_: shapes.Type) -> Json:
         }
         return {"type": "string", **{k: v for k, v in limits.items() if v is not None}}
     raise TypeError(f"no structural schema for {type_}")
-
-
-def _doc(type_: type) -> str:
-    return (inspect.getdoc(type_) or "").split("\n\n")[0].replace("\n", " ")

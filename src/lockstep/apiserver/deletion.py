@@ -40,7 +40,7 @@ def plan_deletion(kind: Kind, obj: Json, deletion: Deletion, now: float) -> Outc
     """Mark *obj* for deletion as far as it is to be marked; say what becomes of it."""
     meta = obj["metadata"]
     is_pod = not kind.group and kind.kind == "Pod"
-    if is_pod and _is_ending(meta):
+    if is_pod and meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds"):
         return _hurry(meta, deletion, now)
     if is_pod and not meta.get("deletionTimestamp"):
         _mark(meta, _grace(obj, deletion), now)
@@ -62,10 +62,6 @@ def is_held(obj: Json) -> bool:
 
 def _is_namespace(obj: Json) -> bool:
     return obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1"
-
-
-def _is_ending(meta: Json) -> bool:
-    return bool(meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds"))
 
 
 def _hurry(meta: Json, deletion: Deletion, now: float) -> Outcome:

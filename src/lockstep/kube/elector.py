@@ -106,7 +106,7 @@ class Elector:
         move = self._election.observe(_observation(found), self._clock(), gone=gone)
         if move is Move.WAIT:
             return
-        spec = self._election.spec(move, _wall())
+        spec = self._election.spec(move, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
         if found is None:
             lease = await self._create(spec)
         else:
@@ -178,7 +178,3 @@ async def _run(lead: Lead) -> None:
 
 def _observation(lease: Lease | None) -> Observation | None:
     return None if lease is None else Observation(lease.metadata.resource_version, lease.spec)
-
-
-def _wall() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

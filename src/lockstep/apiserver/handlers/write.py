@@ -108,7 +108,7 @@ async def update(objects: Objects, call: Call) -> Response:
         call.require_grant(obj)
         meta.pop("resourceVersion", None)
         return await _create(objects, call, obj, options, doubled)
-    if not meta.get("resourceVersion") and _needs_version(served):
+    if not meta.get("resourceVersion") and (served.custom or served.storage in REPLACED_BY_VERSION):
         objects.find(served, route.namespace, route.name)
         named = served.kind.plural if served.custom else served.kind.kind
         raise status.version_required(served.kind.group, named, route.name)
@@ -118,10 +118,6 @@ async def update(objects: Objects, call: Call) -> Response:
 
 def _creates(call: Call) -> bool:
     return call.served.storage in CREATED_BY_UPDATE and not call.route.subresource
-
-
-def _needs_version(served: Served) -> bool:
-    return served.custom or served.storage in REPLACED_BY_VERSION
 
 
 async def patch(objects: Objects, call: Call) -> Response:

@@ -152,7 +152,7 @@ def track(
     metadata = new.setdefault("metadata", {})
     live = (old.get("metadata") or {}).get("managedFields")
     sent = metadata.get("managedFields")
-    if not by.subresource and _is_reset(sent):
+    if not by.subresource and isinstance(sent, list) and sent in ([], [{}]):
         metadata.pop("managedFields", None)
         return
     managers = decode(live) or {}
@@ -163,10 +163,6 @@ def track(
         changes = compare(_claimable(old, ignored), _claimable(new, ignored), kind)
         managers = updated(managers, changes, by)
     set_managers(new, managers)
-
-
-def _is_reset(sent: Any) -> bool:
-    return isinstance(sent, list) and sent in ([], [{}])
 
 
 def _track_creation(new: Json, kind: Type, by: Writer, ignored: Set[str]) -> None:

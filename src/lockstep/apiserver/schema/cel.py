@@ -241,12 +241,8 @@ def _broken(rule: _Rule, node: Node, value: Any, variables: dict[str, Any], path
             shown = "" if isinstance(value, dict | list) else f": {show(value)}"
             return Cause(path, Reason.DUPLICATE, f"Duplicate value{shown}")
     if node.type in ("object", "array"):
-        return _omitted(path, detail)
+        return Cause(path, Reason.INVALID, f"Invalid value: {detail}")
     return invalid(path, value, detail)
-
-
-def _omitted(path: str, detail: str) -> Cause:
-    return Cause(path, Reason.INVALID, f"Invalid value: {detail}")
 
 
 def _message(rule: _Rule, variables: dict[str, Any]) -> str:

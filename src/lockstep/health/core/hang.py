@@ -88,14 +88,10 @@ def _absent(
     if states <= {"none"} and found.how == "missing":
         why = f"rank {named} gives no answer, and the others wait for it{place}"
         return "software", "restart_in_place", 0.7, why
-    if _loads(at):
+    if any(word in at for word in ("dataloader", "data_loader", "dataset", "_try_get_data")):
         return "storage", "restart_in_place", 0.8, f"rank {named} waits for data{where}{place}"
     sure = 0.8 if states == {"all"} else 0.7
     return "software", "restart_in_place", sure, f"rank {named} has not come{where}{place}"
-
-
-def _loads(at: str) -> bool:
-    return any(word in at for word in ("dataloader", "data_loader", "dataset", "_try_get_data"))
 
 
 def _place(found: Culprits) -> str:

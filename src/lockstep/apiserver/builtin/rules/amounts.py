@@ -63,7 +63,7 @@ def amount(name: str, given: Any, path: str) -> Iterator[Cause]:
         yield invalid(path, given, _BAD_QUANTITY)
         return
     yield from [] if value >= 0 else [invalid(path, str(given), NOT_NEGATIVE)]
-    if _is_whole(name) and value.denominator != 1:
+    if (name == "pods" or not _is_native(name)) and value.denominator != 1:
         yield invalid(path, str(given), "must be an integer")
 
 
@@ -113,7 +113,3 @@ def _name(name: str, path: str) -> list[Cause]:
 
 def _is_native(name: str) -> bool:
     return "/" not in name or _NATIVE in name
-
-
-def _is_whole(name: str) -> bool:
-    return name == "pods" or not _is_native(name)
