@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -195,13 +195,11 @@ class DatasetCacheStatus(Wire, frozen=True):
         return bool(self.version) and self.cached_files == self.files
 
 
-class DatasetCache(Wire, frozen=True):
+class DatasetCache(OwnObject, frozen=True):
     """What one node keeps of one dataset."""
 
-    metadata: ObjectMeta
     spec: DatasetCacheSpec
     status: DatasetCacheStatus = DatasetCacheStatus()
-    api_version: str = API_VERSION
     kind: str = "DatasetCache"
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -46,14 +46,12 @@ class ShareUsage(Wire, frozen=True):
     alone: Annotated[bool, Meta(description="Whether it found its leases not renewed.")] = False
 
 
-class DeviceUsage(Wire, frozen=True):
+class DeviceUsage(OwnObject, frozen=True):
     """What the devices of the node of the same name do."""
 
-    metadata: ObjectMeta
     time: Annotated[str, Meta(description="When it was seen.")] = ""
     gpus: list[GpuUsage] = []
     shares: list[ShareUsage] = []
-    api_version: str = API_VERSION
     kind: str = "DeviceUsage"
 
 

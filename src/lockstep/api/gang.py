@@ -9,8 +9,8 @@ from msgspec import Meta
 from lockstep.api.alignment import AlignmentWish
 from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
 from lockstep.api.duration import Duration
-from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import Condition, LabelSelector, OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -199,13 +199,11 @@ class GangStatus(Wire, frozen=True):
     conditions: list[Condition] = []
 
 
-class Gang(Wire, frozen=True):
+class Gang(OwnObject, frozen=True):
     """A gang: groups of pods that are placed as a whole."""
 
-    metadata: ObjectMeta
     spec: GangSpec = GangSpec()
     status: GangStatus = GangStatus()
-    api_version: str = API_VERSION
     kind: str = "Gang"
 
 

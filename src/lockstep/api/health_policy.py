@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from lockstep.api.duration import Duration
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.node_health import CheckName
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -51,12 +51,10 @@ class HealthPolicySpec(Wire, frozen=True):
     """Nodes without their storage from which all acts wait; 0: never."""
 
 
-class HealthPolicy(Wire, frozen=True):
+class HealthPolicy(OwnObject, frozen=True):
     """What is done about sick nodes without being asked."""
 
-    metadata: ObjectMeta
     spec: HealthPolicySpec = HealthPolicySpec()
-    api_version: str = API_VERSION
     kind: str = "HealthPolicy"
 
 

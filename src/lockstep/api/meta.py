@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from lockstep.api.names import API_VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -35,6 +36,13 @@ class ObjectMeta(Wire, frozen=True):
     annotations: dict[str, str] = {}
     finalizers: list[str] = []
     owner_references: list[OwnerReference] = []
+
+
+class OwnObject(Wire, frozen=True, kw_only=True):
+    """An object of one of Lockstep's own kinds."""
+
+    metadata: ObjectMeta
+    api_version: str = API_VERSION
 
 
 class Condition(Wire, frozen=True):

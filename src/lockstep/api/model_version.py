@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -30,12 +30,10 @@ class ModelVersionSpec(Wire, frozen=True):
     ] = "Candidate"
 
 
-class ModelVersion(Wire, frozen=True):
+class ModelVersion(OwnObject, frozen=True):
     """One version of a model."""
 
-    metadata: ObjectMeta
     spec: ModelVersionSpec
-    api_version: str = API_VERSION
     kind: str = "ModelVersion"
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.topology import Rail
 from lockstep.api.wire import Wire
@@ -117,13 +117,11 @@ class NetworkCheckStatus(Wire, frozen=True):
     verdict: Verdict = Verdict()
 
 
-class NetworkCheck(Wire, frozen=True):
+class NetworkCheck(OwnObject, frozen=True):
     """One check of the training network."""
 
-    metadata: ObjectMeta
     spec: NetworkCheckSpec
     status: NetworkCheckStatus = NetworkCheckStatus()
-    api_version: str = API_VERSION
     kind: str = "NetworkCheck"
 
 

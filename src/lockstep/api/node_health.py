@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from lockstep.api.diagnosis import Class
-from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import Condition, OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -109,13 +109,11 @@ class NodeHealthStatus(Wire, frozen=True):
     conditions: list[Condition] = []
 
 
-class NodeHealth(Wire, frozen=True):
+class NodeHealth(OwnObject, frozen=True):
     """The health of the node of the same name."""
 
-    metadata: ObjectMeta
     spec: NodeHealthSpec = NodeHealthSpec()
     status: NodeHealthStatus = NodeHealthStatus()
-    api_version: str = API_VERSION
     kind: str = "NodeHealth"
 
 

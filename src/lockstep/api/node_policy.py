@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lockstep.api.meta import LabelSelector, ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import LabelSelector, OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -30,12 +30,10 @@ class NodePolicySpec(Wire, frozen=True):
     """Queues whose gangs follow the policy unless they name another."""
 
 
-class NodePolicy(Wire, frozen=True):
+class NodePolicy(OwnObject, frozen=True):
     """Ordered tiers of nodes: on-demand first, spot next."""
 
-    metadata: ObjectMeta
     spec: NodePolicySpec
-    api_version: str = API_VERSION
     kind: str = "NodePolicy"
 
 

@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from lockstep.api.core import Taint
 from lockstep.api.duration import Duration
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.queue import Amount
 from lockstep.api.resource import Resource
 from lockstep.api.timestamp import Time
@@ -202,13 +202,11 @@ class NodePoolStatus(Wire, frozen=True):
     """The latest decisions, newest last."""
 
 
-class NodePool(Wire, frozen=True):
+class NodePool(OwnObject, frozen=True):
     """A pool: nodes that exist only while gangs need them."""
 
-    metadata: ObjectMeta
     spec: NodePoolSpec
     status: NodePoolStatus = NodePoolStatus()
-    api_version: str = API_VERSION
     kind: str = "NodePool"
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.duration import Duration
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.queue import Amount
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -57,12 +57,10 @@ class EnvironmentSpec(Wire, frozen=True):
     """What becomes of kernels that idle."""
 
 
-class Environment(Wire, frozen=True):
+class Environment(OwnObject, frozen=True):
     """A place to work in, for kernels."""
 
-    metadata: ObjectMeta
     spec: EnvironmentSpec = EnvironmentSpec()
-    api_version: str = API_VERSION
     kind: str = "Environment"
 
 
@@ -121,13 +119,11 @@ class KernelStatus(Wire, frozen=True):
     """Its answer to ``kernel_info_request``, for clients that connect while it is parked."""
 
 
-class Kernel(Wire, frozen=True):
+class Kernel(OwnObject, frozen=True):
     """One session of a user: a kernel with a pod while it computes, on a volume while it idles."""
 
-    metadata: ObjectMeta
     spec: KernelSpec = KernelSpec()
     status: KernelStatus = KernelStatus()
-    api_version: str = API_VERSION
     kind: str = "Kernel"
 
 

@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from lockstep.api import duration
 from lockstep.api.duration import Duration
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -313,13 +313,11 @@ class PipelineRunStatus(Wire, frozen=True):
     """In place of steps where they are many: zlib over JSON, base64."""
 
 
-class PipelineRun(Wire, frozen=True):
+class PipelineRun(OwnObject, frozen=True):
     """A graph of steps with parameters, artefacts, conditions, loops and retries, run once."""
 
-    metadata: ObjectMeta
     spec: PipelineRunSpec
     status: PipelineRunStatus = PipelineRunStatus()
-    api_version: str = API_VERSION
     kind: str = "PipelineRun"
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -70,13 +70,11 @@ class PipelineTriggerStatus(Wire, frozen=True):
     """Why the last one did not, or has to wait."""
 
 
-class PipelineTrigger(Wire, frozen=True):
+class PipelineTrigger(OwnObject, frozen=True):
     """A run for each new version of a model or of a dataset."""
 
-    metadata: ObjectMeta
     spec: PipelineTriggerSpec
     status: PipelineTriggerStatus = PipelineTriggerStatus()
-    api_version: str = API_VERSION
     kind: str = "PipelineTrigger"
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.timestamp import Time
 from lockstep.api.wire import Wire
@@ -60,12 +60,10 @@ class PriceListSpec(Wire, frozen=True):
     """What is to be spent at most in a month."""
 
 
-class PriceList(Wire, frozen=True):
+class PriceList(OwnObject, frozen=True):
     """What nodes cost; all lists of a cluster together say it."""
 
-    metadata: ObjectMeta
     spec: PriceListSpec
-    api_version: str = API_VERSION
     kind: str = "PriceList"
 
 

@@ -9,8 +9,8 @@ from msgspec import Meta
 from lockstep.api.containers import Quantity
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Strategy
-from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import Condition, LabelSelector, OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.quantity import NOT_NEGATIVE
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -135,13 +135,11 @@ class QueueStatus(Wire, frozen=True):
     conditions: list[Condition] = []
 
 
-class Queue(Wire, frozen=True):
+class Queue(OwnObject, frozen=True):
     """A queue; workloads that name no queue use ``default``."""
 
-    metadata: ObjectMeta
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
-    api_version: str = API_VERSION
     kind: str = "Queue"
 
 

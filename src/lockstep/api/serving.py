@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -116,12 +116,10 @@ class RouteSpec(Wire, frozen=True):
     ] = ""
 
 
-class Route(Wire, frozen=True):
+class Route(OwnObject, frozen=True):
     """The way of requests to the replicas of one service."""
 
-    metadata: ObjectMeta
     spec: RouteSpec = RouteSpec()
-    api_version: str = API_VERSION
     kind: str = "Route"
 
 
@@ -171,13 +169,11 @@ class RouterStatus(Wire, frozen=True):
     ] = {}
 
 
-class Router(Wire, frozen=True):
+class Router(OwnObject, frozen=True):
     """One process that carries requests."""
 
-    metadata: ObjectMeta
     spec: RouterSpec
     status: RouterStatus = RouterStatus()
-    api_version: str = API_VERSION
     kind: str = "Router"
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import Condition, OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.queue import Amount, QueueSpec
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -84,13 +84,11 @@ class TeamStatus(Wire, frozen=True):
     members: int = 0
 
 
-class Team(Wire, frozen=True):
+class Team(OwnObject, frozen=True):
     """A team: rights, queue and quotas from one object."""
 
-    metadata: ObjectMeta
     spec: TeamSpec = TeamSpec()
     status: TeamStatus = TeamStatus()
-    api_version: str = API_VERSION
     kind: str = "Team"
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, HOSTNAME_LABEL, LEAF_LABEL, SPINE_LABEL, VERSION
+from lockstep.api.meta import ObjectMeta, OwnObject
+from lockstep.api.names import GROUP, HOSTNAME_LABEL, LEAF_LABEL, SPINE_LABEL, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -60,12 +60,10 @@ class TopologySpec(Wire, frozen=True):
     """Rails of the training network."""
 
 
-class Topology(Wire, frozen=True):
+class Topology(OwnObject, frozen=True):
     """The network's tiers; the object called ``default`` is the one in use."""
 
-    metadata: ObjectMeta
     spec: TopologySpec
-    api_version: str = API_VERSION
     kind: str = "Topology"
 
 

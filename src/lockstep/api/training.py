@@ -15,8 +15,8 @@ from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.goodput import Goodput
 from lockstep.api.job_history import History
-from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import Condition, OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.spot import SpotUse
@@ -276,13 +276,11 @@ class TrainingJobStatus(Wire, frozen=True):
     conditions: list[Condition] = []
 
 
-class TrainingJob(Wire, frozen=True):
+class TrainingJob(OwnObject, frozen=True):
     """A training job."""
 
-    metadata: ObjectMeta
     spec: TrainingJobSpec
     status: TrainingJobStatus = TrainingJobStatus()
-    api_version: str = API_VERSION
     kind: str = "TrainingJob"
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.meta import OwnObject
+from lockstep.api.names import GROUP, VERSION
 from lockstep.api.price_list import Price, PriceListSpec
 from lockstep.api.resource import Resource
 from lockstep.api.timestamp import Time
@@ -67,16 +67,14 @@ class UsageQueryStatus(Wire, frozen=True):
     """Nodes and claims, or jobs, newest first: JSON, zlib, base64."""
 
 
-class UsageQuery(Wire, frozen=True):
+class UsageQuery(OwnObject, frozen=True):
     """A question about the use of GPUs in its namespace; the recorder answers and deletes it.
 
     In the namespace lockstep-system it asks about all namespaces.
     """
 
-    metadata: ObjectMeta
     spec: UsageQuerySpec
     status: UsageQueryStatus = UsageQueryStatus()
-    api_version: str = API_VERSION
     kind: str = "UsageQuery"
 
 
