@@ -18,12 +18,16 @@ from tests.support.costs import HOUR, claim
 from tests.support.teams import command, controlled, kubeconfig_of, ready
 from tests.support.waiting import eventually, eventually_sync
 
-from lockstep.api.core import NAMESPACES, SECRETS
+from lockstep.api.core import CLAIMS, CONFIG_MAPS, NAMESPACES, SECRETS
 from lockstep.api.gang import GANGS
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.pipeline import PIPELINE_RUNS
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.queue import QUEUES
+from lockstep.api.resource import Resource
 from lockstep.api.team import TEAMS
+from lockstep.api.usage_query import USAGE_QUERIES
 from lockstep.insight.history.records import NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.kube.client import Client
@@ -188,7 +192,10 @@ async def test_members_read_their_own_and_no_word_of_others(place: Place) -> Non
     assert mine["total"]["cost"] == pytest.approx(4, rel=0.05)
 
 
-CONTENT = ("mallory", "canary-waits", "canary-n", "canary-prices", "reserve-canary", "canary-key")
+CONTENT = (
+    *("mallory", "canary-waits", "canary-n", "canary-prices", "reserve-canary", "canary-key"),
+    *("canary-artefact", "canary-model", "canary-checkpoint", "canary-claim", "canary-bill"),
+)
 """What stands in the other team's objects, and in no request of the matrix."""
 LOCKSTEP = "apis/lockstep.dev/v1alpha1"
 KINDS = {
@@ -197,13 +204,24 @@ KINDS = {
     "environments": LOCKSTEP,
     "kernels": LOCKSTEP,
     "pipelineruns": LOCKSTEP,
+    "pipelinetriggers": LOCKSTEP,
+    "modelversions": LOCKSTEP,
+    "datasetcaches": LOCKSTEP,
     "routes": LOCKSTEP,
     "usagequeries": LOCKSTEP,
     "notebooks": "apis/kubeflow.org/v1",
     "inferenceservices": "apis/serving.kserve.io/v1beta1",
     "datasets": "apis/data.fluid.io/v1alpha1",
+    "dataloads": "apis/data.fluid.io/v1alpha1",
+    "workflows": "apis/argoproj.io/v1alpha1",
+    "tensorboards": "apis/tensorboard.kubeflow.org/v1alpha1",
+    "persistentvolumeclaims": "api/v1",
     "pods": "api/v1",
     "pods/guess/log": "api/v1",
+    "pods/-/log?job=guess": "api/v1",
+    "pods/guess/log?node=n&uid=guess&container=main": "api/v1",
+    "pods/guess/attach": "api/v1",
+    "pods/guess/proxy/metrics": "api/v1",
     "pods/guess/exec": "api/v1",
     "pods/guess/portforward": "api/v1",
     "services/guess/proxy": "api/v1",
@@ -260,9 +278,25 @@ def others_paths() -> Iterator[tuple[str, str]]:
     yield "POST", f"/{LOCKSTEP}/namespaces/{SYSTEM_NAMESPACE}/usagequeries"
 
 
+async def put_data(client: Client) -> None:
+    """Let the other team have a secret, an artefact, a model, a checkpoint, files, and a bill."""
+    suspended = {"desired": "Suspended", "templates": {"main": {"suspend": {}}}}
+    model = {"model": "canary-model", "version": "1", "uri": "s3://canary-artefact/model"}
+    files = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    bodies: list[tuple[Resource[Any], str, Json]] = [
+        (SECRETS, "canary-key", {"stringData": {"a": "b"}}),
+        (PIPELINE_RUNS, "canary-artefact", {"spec": suspended}),
+        (MODEL_VERSIONS, "canary-model", {"spec": model}),
+        (CONFIG_MAPS, "canary-checkpoint", {"data": {"at": "s3://canary-checkpoint/7"}}),
+        (CLAIMS, "canary-claim", {"spec": files}),
+        (USAGE_QUERIES, "canary-bill", {"spec": {"by": ["namespace"]}}),
+    ]
+    for resource, name, body in bodies:
+        await client.create(resource, {"metadata": {"name": name}, **body}, "canary")
+
+
 async def test_no_member_reaches_another_team_by_any_kind_and_verb(place: Place) -> None:
-    secret = {"metadata": {"name": "canary-key"}, "stringData": {"a": "b"}}
-    await place.client.create(SECRETS, secret, "canary")
+    await put_data(place.client)
     members = [one for one in RED["members"] if one["name"] != "gone"]
     await place.client.patch(TEAMS, "red", {"spec": {"members": members}})
     own = f"/{LOCKSTEP}/namespaces/red/gangs"
