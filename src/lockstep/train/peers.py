@@ -14,6 +14,7 @@ import hmac
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -117,10 +118,17 @@ class Peers:
         signed = _sign(self._key, nonce, line)
         connection.sendall(line)
         start = segment.start(whole.slot)
-        room = memoryview(segment.map)[start + begin : start + end]
-        for at in range(0, len(room), _CHUNK):
-            piece = room[at : at + _CHUNK]
-            signed.update(piece)
+        known = segment.blocks.get(whole, [])
+        for number, piece in enumerate(_blocks(segment, start + begin, start + end)):
+            block = hashlib.sha256(piece).digest()
+            if known and known[number] != block:
+                sys.stderr.write(
+                    f"lockstep-run: block {number} of step {whole.step}, kept for another pod, has "
+                    "changed in this memory: the copy no longer counts\n"
+                )
+                segment.drop(whole)
+                return
+            signed.update(block)
             connection.sendall(piece)
         # Only what was not written over meanwhile is signed.
         if whole in segment.whole():
@@ -188,40 +196,52 @@ def fetch(
         segment = make(size + absent, int(head["layout"]), whole)
         slot = segment.begin()
         start = segment.start(slot)
-        room = memoryview(segment.map)[start : start + size + absent]
-        _receive(lines, signed, room[:size])
+        own = _blocks(segment, start, start + size)
+        blocks = _receive(lines, signed, own)
     if absent:
         shared = Asked(int(head["step"]), only=SHARED, sum=split.sum)
-        _rest(others, key, shared, room[size:])
+        _rest(others, key, shared, _blocks(segment, start + size, start + size + absent))
     if good is not None and not good():
         raise NoCopy(f"{address}: the copy is of ranks that have ended")
     table, plain, data, length = head["lengths"]
     segment.end(slot, int(head["step"]), 0, (table, plain, data, length + absent))
+    present = segment.whole()
+    kept = {one: known for one, known in segment.blocks.items() if one in present}
+    segment.blocks = {**kept, **{one: blocks for one in present if one.slot == slot and not absent}}
     return {**head, "seconds": time.monotonic() - began}
 
 
-def _rest(others: Sequence[str], key: bytes, asked: Asked, room: memoryview) -> None:
+def _rest(others: Sequence[str], key: bytes, asked: Asked, room: Sequence[memoryview]) -> None:
     """Get what all ranks hold alike into *room*, from one of the *others*."""
     why = ""
     for address in others:
         try:
             with _answer(address, key, asked) as (lines, signed, head):
-                if int(head["bytes"]) != len(room):
-                    raise NoCopy(f"{address} shares {head['bytes']} bytes, not {len(room)}")
-                return _receive(lines, signed, room)
+                if int(head["bytes"]) != (size := sum(map(len, room))):
+                    raise NoCopy(f"{address} shares {head['bytes']} bytes, not {size}")
+                _receive(lines, signed, room)
+                return
         except NoCopy as error:
             why = str(error)
     raise NoCopy(f"what all ranks share is missing: {why}")
 
 
-def _receive(lines: BinaryIO, signed: hmac.HMAC, room: memoryview) -> None:
-    for at in range(0, len(room), _CHUNK):
-        piece = room[at : at + _CHUNK]
+def _receive(lines: BinaryIO, signed: hmac.HMAC, room: Sequence[memoryview]) -> list[bytes]:
+    """Fill *room* with what comes; return a checksum of each block."""
+    found = []
+    for piece in room:
         if lines.readinto(piece) != len(piece):  # type: ignore[attr-defined]  # a buffered reader
             raise NoCopy("the connection ended before the copy did")
-        signed.update(piece)
+        found.append(hashlib.sha256(piece).digest())
+        signed.update(found[-1])
     if not hmac.compare_digest(signed.digest(), lines.read(_SIGNATURE)):
         raise NoCopy("the copy is not what the other launcher signed")
+    return found
+
+
+def _blocks(segment: Segment, start: int, end: int) -> list[memoryview]:
+    room = memoryview(segment.map)
+    return [room[at : min(at + _CHUNK, end)] for at in range(start, end, _CHUNK)]
 
 
 def _sign(key: bytes, nonce: bytes, text: bytes) -> hmac.HMAC:

@@ -91,6 +91,8 @@ class Segment:
             # Pages that are there beforehand cost the first steps nothing.
             flags |= getattr(mmap, "MAP_POPULATE", 0x8000)
         self.map = mmap.mmap(fd, size, flags)
+        self.blocks: dict[Whole, list[bytes]] = {}
+        """Checksums of copies that came from elsewhere, of each block."""
 
     @classmethod
     def fresh(cls, fd: int, slot_bytes: int, layout: int, split: Split = ALL_OWN) -> Segment:
@@ -193,11 +195,15 @@ class Segment:
         _NUMBER.pack_into(self.map, at, number + 1)
         self.progress = step
 
+    def drop(self, whole: Whole) -> None:
+        """Let a copy count no more."""
+        _NUMBER.pack_into(self.map, _SLOTS_AT[whole.slot], 0)
+
     def forget_after(self, step: int) -> None:
         """Let no copy count that is newer than *step*: everybody goes on from there."""
         for one in self.whole():
             if one.step > step:
-                _NUMBER.pack_into(self.map, _SLOTS_AT[one.slot], 0)
+                self.drop(one)
         if self.progress is not None and self.progress > step:
             self.progress = step
 

@@ -145,6 +145,28 @@ def test_what_all_ranks_share_is_kept_once_and_comes_back(
         one.close()
 
 
+def test_a_copy_that_changed_in_memory_is_never_handed_over(
+    held: tuple[Memory, Peers], capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs, peers = held
+    keeping, fresh = Memory(), Memory()
+    for step in (5, 6):
+        write(theirs, 0, 2, step)
+        assert Mirror(keeping, KEY).fetch(Other(peers.address, range(2, 3), 4))
+    segment, whole = keeping.find(6, 2) or pytest.fail("it is kept")
+    segment.map[segment.start(whole.slot) + 7] ^= 1
+    serving = Peers("127.0.0.1", KEY, keeping)
+    threading.Thread(target=serving.serve, daemon=True).start()
+    with pytest.raises(NoCopy):
+        fetch(serving.address, KEY, Asked(6, 2), partial(fresh.segment, 0))
+    assert "block 0 of step 6, kept for another pod, has changed" in capsys.readouterr().err
+    assert keeping.peer_step(2) == 5, "the older copy still counts"
+    fetch(serving.address, KEY, Asked(5, 2), partial(fresh.segment, 0))
+    fresh.belongs(0, 2, 4, False)
+    assert read(fresh, 5, 2) == bytes([2, 5]) * 20
+    serving.close()
+
+
 def test_what_is_newer_than_the_step_of_all_is_forgotten(held: tuple[Memory, Peers]) -> None:
     theirs, peers = held
     mine = Memory()
