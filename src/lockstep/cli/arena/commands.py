@@ -25,7 +25,7 @@ _SCALE: Final = (
     Flag("env", "list", short="e", becomes="(nothing: no script is run)"),
 )
 _WIDE: Final = ("wide", "simple", "")
-_LATER: Final = ("cron", "model", "evaluate", "llm")
+_LATER: Final = ("cron", "model", "evaluate", "llm", "logviewer")
 
 
 def run(args: Sequence[str]) -> None:
