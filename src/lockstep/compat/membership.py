@@ -9,7 +9,7 @@ import msgspec
 
 from lockstep.api.core import Pod
 from lockstep.api.names import GANG_LABEL, GANG_SIZE_ANNOTATION, QUEUE_LABEL
-from lockstep.compat.pods import local_queue
+from lockstep.compat.pods import LOCAL_QUEUE_LABEL, local_queue
 
 
 class _TaskGroup(msgspec.Struct, rename="camel"):
@@ -43,7 +43,6 @@ _QUEUE_LABELS: Final = (
     "quota.scheduling.koordinator.sh/name",
 )
 _VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
-_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 
 
 def gang_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
@@ -98,7 +97,7 @@ def queue_of_pod(labels: Mapping[str, str], annotations: Mapping[str, str], name
     """Return the queue that a pod itself names; empty where it names none."""
     if own := labels.get(QUEUE_LABEL):
         return own
-    if local := labels.get(_KUEUE_QUEUE):
+    if local := labels.get(LOCAL_QUEUE_LABEL):
         return local_queue(namespace, local)
     for name in _QUEUE_LABELS:
         if found := labels.get(name):

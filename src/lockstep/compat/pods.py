@@ -11,6 +11,7 @@ from lockstep.compat.admission import within_limits
 from lockstep.compat.translation import Refused
 
 _SCHEDULERS: Final = ("", "default-scheduler", SCHEDULER_NAME, "kai-scheduler")
+LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _KAI_QUEUES: Final = ("kai.scheduler/queue", "runai/queue")
 
 
@@ -56,7 +57,7 @@ def template(given: Json, at: str, *, main: str = "", schedulers: tuple[str, ...
 
 def queue_of(labels: dict[str, str], namespace: str) -> str:
     """Return the queue that an object's *labels* name in Kueue's words or KAI's; empty for none."""
-    if local := labels.get("kueue.x-k8s.io/queue-name", ""):
+    if local := labels.get(LOCAL_QUEUE_LABEL, ""):
         return local_queue(namespace, local)
     return kai_queue(labels)
 

@@ -32,6 +32,7 @@ from lockstep.compat.kueue.kinds import WORKLOAD
 from lockstep.compat.kueue.workload import status as workload_status
 from lockstep.compat.kueue.workload import workload, workload_name
 from lockstep.compat.native import job_of
+from lockstep.compat.pods import LOCAL_QUEUE_LABEL
 from lockstep.compat.queues import IMPLIED, MADE_OF, origin
 from lockstep.compat.registry import sources
 from lockstep.compat.translation import (
@@ -131,7 +132,7 @@ class DialectController:
 
     def _waits_for_queue(self, wrong: Sequence[Problem]) -> bool:
         """Say whether a queue or a flavor that the object names may still come."""
-        return any(contract.QUEUE_LABEL in problem.field for problem in wrong)
+        return any(LOCAL_QUEUE_LABEL in problem.field for problem in wrong)
 
     async def _admit(self, obj: AnyObject, there: Sequence[Native], terms: Terms) -> float | None:
         """Keep the Workload of *obj*, and its suspension; return when to look again."""

@@ -27,7 +27,7 @@ def job(
     resources = {"requests": {"cpu": "1"}}
     spec = {"containers": [{"name": "m", "image": "i", "resources": resources}], **(pod or {})}
     named = {
-        contract.QUEUE_LABEL: "lq",
+        "kueue.x-k8s.io/queue-name": "lq",
         **{f"kueue.x-k8s.io/{k}": v for k, v in (labels or {}).items()},
     }
     body = {

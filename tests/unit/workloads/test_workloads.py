@@ -257,3 +257,12 @@ def test_a_schedule_that_is_none_is_refused_by_name() -> None:
     plan = cron_jobs.decide(made(schedule="soon", jobTemplate={}), World(), NOW)
     assert plan.refused.startswith("spec.schedule: ")
     assert not [one for one in plan.actions if one.resource is JOBS]
+
+
+def test_pods_wait_in_the_queue_of_their_workload() -> None:
+    label = {"kueue.x-k8s.io/queue-name": "team"}
+    for one in (deployments, replica_sets, stateful_sets):
+        obj = made(meta={"labels": label}, replicas=1)
+        made_ = [a.body for a in one.decide(obj, World(), NOW).actions if isinstance(a, Create)]
+        told = [b["metadata"]["labels"] for b in made_ if b["kind"] in ("Pod", "ReplicaSet")]
+        assert [label.items() <= labels.items() for labels in told] == [True], one.__name__

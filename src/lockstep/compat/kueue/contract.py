@@ -17,11 +17,10 @@ from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import Json, to_builtins
 from lockstep.compat.kueue.kinds import CLUSTER_QUEUE, FLAVOR, LOCAL_QUEUE
 from lockstep.compat.kueue.objects import ClusterQueueSpec, ResourceFlavorSpec, Taint
-from lockstep.compat.pods import local_queue
+from lockstep.compat.pods import LOCAL_QUEUE_LABEL, local_queue
 from lockstep.compat.tiers import TOPOLOGY, by_labels
 from lockstep.compat.translation import Look, Refused, Translation, read
 
-QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 LIMIT_LABEL: Final = "kueue.x-k8s.io/max-exec-time-seconds"
 READS: Final = (LOCAL_QUEUE, CLUSTER_QUEUE, FLAVOR, TOPOLOGY)
@@ -33,7 +32,7 @@ _SLICES: Final = (
     "kueue.x-k8s.io/podset-slice-required-topology",
     "kueue.x-k8s.io/podset-slice-required-topology-constraints",
 )
-_AT: Final = f"metadata.labels[{QUEUE_LABEL}]"
+_AT: Final = f"metadata.labels[{LOCAL_QUEUE_LABEL}]"
 _PLACED: Final = ("Placed", "Running")
 
 
@@ -65,7 +64,7 @@ def under(
     Raises:
         Refused: when the queue or a flavor is missing, or no flavor fits a pod.
     """
-    name = obj.metadata.labels.get(QUEUE_LABEL, "")
+    name = obj.metadata.labels.get(LOCAL_QUEUE_LABEL, "")
     bodies = [body for body in made.objects if body["kind"] == TRAINING_JOBS.kind]
     if not name or not bodies:
         return made, None

@@ -11,7 +11,16 @@ from lockstep.api.core import AnyObject
 from lockstep.api.merge import merged
 from lockstep.api.wire import Json
 from lockstep.runtime.actions import Change, Create, Delete
-from lockstep.workloads.core.plan import DEPLOYMENTS, REPLICA_SETS, Plan, World, amount, owner, word
+from lockstep.workloads.core.plan import (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    Plan,
+    World,
+    amount,
+    owner,
+    queue_label,
+    word,
+)
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -130,7 +139,7 @@ def _make(rollout: Rollout, plan: Plan) -> str:
         "kind": REPLICA_SETS.kind,
         "metadata": {
             "name": name,
-            "labels": labels,
+            "labels": {**queue_label(obj), **labels},
             "annotations": {**_copied(obj), **_sizes(rollout), REVISION: revision},
             "ownerReferences": [owner(DEPLOYMENTS, obj)],
         },

@@ -13,6 +13,7 @@ from lockstep.api.core import AnyObject, ControllerRevision, Node, Pod
 from lockstep.api.meta import owner_reference
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Json
+from lockstep.compat.pods import LOCAL_QUEUE_LABEL
 from lockstep.runtime.actions import Action
 
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", True, AnyObject)
@@ -79,7 +80,7 @@ def pod_body(
     """Return the pod called *name* of *template*, with *labels* beside the template's own."""
     meta = template.get("metadata") or {}
     metadata: Json = {"name": name, "ownerReferences": [owner(resource, obj)]}
-    metadata["labels"] = {**(meta.get("labels") or {}), **labels}
+    metadata["labels"] = {**queue_label(obj), **(meta.get("labels") or {}), **labels}
     if annotations := meta.get("annotations"):
         metadata["annotations"] = annotations
     if finalizers := meta.get("finalizers"):
@@ -90,6 +91,12 @@ def pod_body(
         "metadata": metadata,
         "spec": dict(template.get("spec") or {}),
     }
+
+
+def queue_label(obj: AnyObject) -> dict[str, str]:
+    """Return the label by which *obj* names a queue: as under Kueue its pods wait there."""
+    name = obj.metadata.labels.get(LOCAL_QUEUE_LABEL)
+    return {LOCAL_QUEUE_LABEL: name} if name else {}
 
 
 def amount(given: object, whole: int, default: int, *, up: bool) -> int:
