@@ -17,7 +17,7 @@ from lockstep.compat.registry import sources
 from lockstep.compat.trainer.kinds import KINDS as TRAINER_KINDS
 from lockstep.compat.volcano.kinds import KINDS as VOLCANO_KINDS
 from lockstep.kube.crds import ensure_foreign
-from lockstep.kube.errors import NotFound
+from lockstep.kube.errors import NotFound, ServerFailed
 
 Json = dict[str, Any]
 SERVED: dict[tuple[str, str], Resource[AnyObject]] = {
@@ -51,7 +51,8 @@ async def put(cluster: Cluster, api_version: str, kind: str, meta: Json, spec: J
             await cluster.client.create(
                 res, {"metadata": meta, "spec": spec}, meta.get("namespace")
             )
-        except NotFound:
+        except (NotFound, ServerFailed):
+            # A kube-apiserver answers 503 while it takes a definition into use.
             return False
         return True
 
