@@ -80,17 +80,19 @@ class Memory:
         return self._held[local][0][1]
 
     def peer(self, rank: int, size: int, slot_bytes: int, layout: int, split: Split) -> Segment:
-        """Return the segment for a rank of another pod, to be filled here; its other copy stays.
+        """Return the segment for a rank of another pod, to be filled here.
+
+        Its other copy stays, unless that is of another number of ranks or laid out otherwise.
 
         Raises:
             TooLittleMemory: when the machine or the container lacks the memory.
         """
         with self._lock:
-            known = self._peers.get(rank)
-            alike = (rounded(slot_bytes), layout, split)
-            if known and (known[1].slot_bytes, known[1].layout, known[1].split) == alike:
-                self._peers[rank] = (size, known[1])
-                return known[1]
+            # Copies of another number of ranks must not pass for those of this.
+            count, known = self._peers.get(rank, (0, None))
+            wanted = (size, rounded(slot_bytes), layout, split)
+            if known and (count, known.slot_bytes, known.layout, known.split) == wanted:
+                return known
         _spared(total(slot_bytes), f"two copies of rank {rank}, kept for another pod,")
         fd = os.memfd_create(f"lockstep-peer-{rank}", os.MFD_CLOEXEC)
         os.ftruncate(fd, total(slot_bytes))

@@ -145,6 +145,16 @@ def test_what_all_ranks_share_is_kept_once_and_comes_back(
         one.close()
 
 
+def test_copies_of_another_number_of_ranks_are_not_mixed(held: tuple[Memory, Peers]) -> None:
+    theirs, peers = held
+    keeping = Memory()
+    for step, size in ((5, 4), (6, 3)):
+        write(theirs, 0, 2, step)
+        assert Mirror(keeping, KEY).fetch(Other(peers.address, range(2, 3), size))
+    kept = [(one["step"], one["size"]) for one in keeping.snapshots(1) if one["local"] == -1]
+    assert kept == [(6, 3)]
+
+
 def test_a_copy_that_changed_in_memory_is_never_handed_over(
     held: tuple[Memory, Peers], capsys: pytest.CaptureFixture[str]
 ) -> None:
