@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 _VERSION: Final = "admissionregistration.k8s.io/v1"
 CHANGES: Final = ("CREATE", "UPDATE")

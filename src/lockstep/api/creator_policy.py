@@ -8,7 +8,7 @@ own parts hand on what a job says to its gang; and no later change passes it to 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.admission_policy import by_others, has, mutating, rule
 from lockstep.api.names import (
@@ -19,8 +19,7 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
     SYSTEM_NAMESPACE,
 )
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 NAME: Final = "lockstep-creator"
 KINDS: Final = ("trainingjobs", "gangs")

@@ -8,7 +8,7 @@ that leaves the matter to its parent is held by the scheduler alone. A MutatingA
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.admission_policy import by_others, has, mutating, rule, validating
 from lockstep.api.names import (
@@ -21,8 +21,7 @@ from lockstep.api.names import (
     SYSTEM_NAMESPACE,
     TEAM_LABEL,
 )
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 NAME: Final = "lockstep-queue-use"
 DEFAULT_NAME: Final = "lockstep-default-queue"

@@ -9,12 +9,11 @@ itself; clusters do so by a ValidatingAdmissionPolicy (Kubernetes 1.30 and newer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.admission_policy import CHANGES, by_others, has, rule, validating
 from lockstep.api.names import GROUP, ISOLATED_LABEL, TEAM_LABEL
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 NAME: Final = "lockstep-team-borders"
 KINDS: Final[Mapping[str, str]] = {

@@ -8,12 +8,11 @@ so that no controller needs rights on policies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.admission_policy import rule, validating
 from lockstep.api.names import API_VERSION, TEAM_LABEL
-
-Json = dict[str, Any]
+from lockstep.api.wire import Json
 
 NAME: Final = "lockstep-team-images"
 _LISTS: Final = ("containers", "initContainers", "ephemeralContainers")

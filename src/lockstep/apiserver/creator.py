@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api import creator_policy
 from lockstep.api.names import GANG_LABEL, GROUP, SCHEDULER_NAME, SYSTEM_NAMESPACE
+from lockstep.api.wire import Json
 from lockstep.apiserver.auth.bootstrap import COMPONENT_USERS
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.catalog import Served
-
-Json = dict[str, Any]
 
 _PARTS: Final = frozenset(COMPONENT_USERS.values())
 _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from lockstep.api import queue_access
 from lockstep.api.names import DEFAULT_QUEUE_LABEL, GROUP, QUEUE_LABEL
 from lockstep.api.queue import Queue
+from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.creator import is_part, waits_alone
 from lockstep.apiserver.store import Key, Store
-
-Json = dict[str, Any]
 
 DEFAULT: Final = "default"
 _QUEUED: Final = frozenset({"trainingjobs", "gangs", "environments", "pipelineruns"})

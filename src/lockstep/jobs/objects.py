@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import structs
 
@@ -33,7 +32,7 @@ from lockstep.api.roles import group_of, launched, least, on_spot, processes, ra
 from lockstep.api.simulated import send_to_simulated
 from lockstep.api.spot import SPOT_SUFFIX, keep
 from lockstep.api.training import TRAINING_JOBS, Role, TrainingJob
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.jobs import code, devices, failures, launcher, ssh
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
@@ -46,8 +45,6 @@ from lockstep.jobs.frameworks.base import (
     size,
 )
 from lockstep.jobs.order import open_roles
-
-Json = dict[str, Any]
 
 
 def pod(

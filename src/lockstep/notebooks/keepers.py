@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from lockstep.notebooks.core.kernel_state import Json, Report
+from lockstep.api.wire import Json
+from lockstep.notebooks.core.kernel_state import Report
 
 if TYPE_CHECKING:
     import aiohttp

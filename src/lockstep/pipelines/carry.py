@@ -14,7 +14,7 @@ from lockstep.api.names import ATTEMPT_LABEL
 from lockstep.api.pipeline import PIPELINE_RUNS, STEP_ANNOTATION, PipelineRun
 from lockstep.api.pipeline_trigger import CHAIN_ANNOTATION
 from lockstep.api.resource import Resource
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.kube.events import last_warning
@@ -30,7 +30,6 @@ from lockstep.runtime.refusals import refuses
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 AT_ONCE: Final = 32
 """Most requests of one run under way."""

@@ -14,7 +14,7 @@ from lockstep.api import duration, timestamp
 from lockstep.api.core import Pod
 from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRun, PipelineRunSpec
 from lockstep.api.resource import Resource
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.events import Recorder
@@ -33,8 +33,6 @@ from lockstep.runtime.actions import Delete
 from lockstep.runtime.controller import Key
 from lockstep.runtime.execution import execute
 from lockstep.runtime.status import patch_status
-
-Json = dict[str, Any]
 
 RUN_INDEX: Final = "pipeline-run"
 """Pods and objects of steps by ``NAMESPACE/RUN``."""

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import CLAIMS, PODS, VOLUMES, AnyObject
 from lockstep.api.resource import Resource
@@ -22,7 +22,6 @@ from lockstep.runtime.manager import Manager
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 CLASS: Final = "local-path"
 PROVISIONER: Final = "lockstep.dev/local-path"

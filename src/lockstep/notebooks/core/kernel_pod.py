@@ -11,8 +11,9 @@ from lockstep.api.core import PODS, SECRETS
 from lockstep.api.meta import owner_reference
 from lockstep.api.names import QUEUE_LABEL, SCHEDULER_NAME
 from lockstep.api.notebooks import EnvironmentSpec, Kernel
+from lockstep.api.wire import Json
 from lockstep.notebooks.core import keys
-from lockstep.notebooks.core.kernel_state import KERNEL_IMAGE, Json, SeenKernel, Settings
+from lockstep.notebooks.core.kernel_state import KERNEL_IMAGE, SeenKernel, Settings
 
 KERNEL_LABEL: Final = "lockstep.dev/kernel"
 PORT: Final = 8890

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from lockstep.api.core import Pod
 from lockstep.api.notebooks import Environment, Kernel, KernelStatus
+from lockstep.api.wire import Json
 from lockstep.compat.kubeflow.notebook import Notebook
 from lockstep.runtime.actions import Action, Note
-
-Json = dict[str, Any]
 
 CACHE: Final = "/var/cache/lockstep/environments"
 KERNEL_IMAGE: Final = "lockstep/kernel:latest"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from lockstep.api.core import PODS, SECRETS, SERVICES
 from lockstep.api.meta import owner_reference
 from lockstep.api.names import QUEUE_LABEL, SCHEDULER_NAME
+from lockstep.api.wire import Json
 from lockstep.compat.kubeflow.notebook import (
     KERNELS_ANNOTATION,
     NAME_LABEL,
@@ -18,7 +19,7 @@ from lockstep.compat.kubeflow.notebook import (
     prefix,
 )
 from lockstep.notebooks.core import keys
-from lockstep.notebooks.core.kernel_state import Json, Settings
+from lockstep.notebooks.core.kernel_state import Settings
 
 DEFAULT_QUEUE: Final = "default"
 PAGE_KEY: Final = "page"

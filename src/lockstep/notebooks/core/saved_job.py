@@ -8,8 +8,8 @@ from typing import Final
 
 from lockstep.api.names import API_VERSION
 from lockstep.api.notebooks import EnvironmentSpec
+from lockstep.api.wire import Json
 from lockstep.notebooks.core.kernel_pod import PACKAGES_COMMAND, environment_volumes, packages_mount
-from lockstep.notebooks.core.kernel_state import Json
 
 NO_IMAGE: Final = "none"
 _EXECUTE: Final = ("python", "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace")

@@ -12,13 +12,12 @@ from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import GROUP, QUEUE_LABEL, VERSION
 from lockstep.api.pipeline import PIPELINE_RUNS, RUN_LABEL, STEP_ANNOTATION, ObjectStep
 from lockstep.api.resource import Resource
+from lockstep.api.wire import Json
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.pods import object_name
 from lockstep.pipelines.core.told import Seen
 from lockstep.pipelines.core.values import BadExpression, evaluate, render
-
-Json = dict[str, Any]
 
 _PHASE: Final = "has(object.status) && has(object.status.phase) && object.status.phase == '{}'"
 _CONDITION: Final = (
