@@ -11,6 +11,8 @@ import msgspec
 T = TypeVar("T")
 Json = dict[str, Any]
 """An object or a part of one, as plain dicts, lists and scalars."""
+encode = msgspec.json.Encoder().encode
+"""Writes a view or a plain tree as JSON."""
 
 
 class Wire(

@@ -7,9 +7,8 @@ import re
 import time
 from dataclasses import replace
 
-import msgspec
-
 from lockstep.api.selectors import SelectorError, parse_fields
+from lockstep.api.wire import encode
 from lockstep.apiserver import status
 from lockstep.apiserver.audit import AuditLog
 from lockstep.apiserver.auth.identity import ANONYMOUS, User
@@ -44,7 +43,6 @@ from lockstep.http import Request, Response, Stream, Tunnel
 
 logger = logging.getLogger(__name__)
 
-_encode = msgspec.json.Encoder().encode
 
 _PLAIN = "text/plain; charset=utf-8"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -283,4 +281,4 @@ def failure(error: StatusError) -> Response:
     if error.is_page:
         headers.append(("X-Content-Type-Options", "nosniff"))
         return Response(error.code, f"{error.message}\n".encode(), _PLAIN, headers)
-    return Response(error.code, _encode(error.to_object()), headers=headers)
+    return Response(error.code, encode(error.to_object()), headers=headers)

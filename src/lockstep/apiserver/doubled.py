@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
+from lockstep.api.wire import encode
 
-_encode = msgspec.json.Encoder().encode
 _KEY_ENDS = b'":'
 
 
@@ -21,7 +20,7 @@ def doubled_fields(body: bytes, value: Any) -> list[str]:
     What is encoded anew has every field once, so the same number of keys means that none is
     doubled; only a body with blanks before colons, or with doubled fields, is looked at closely.
     """
-    if body.count(_KEY_ENDS) == _encode(value).count(_KEY_ENDS):
+    if body.count(_KEY_ENDS) == encode(value).count(_KEY_ENDS):
         return []
     found: list[str] = []
     try:

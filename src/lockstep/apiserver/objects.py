@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
-
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.addresses import ServiceAddresses
 from lockstep.apiserver.admission import Admission
@@ -27,7 +25,6 @@ from lockstep.apiserver.subresource_fields import isolate, require_gentle
 
 Mutate = Callable[[Json], Json]
 
-_encode = msgspec.json.Encoder().encode
 _GENERATE_ATTEMPTS = 8
 # What is written through these, the server itself writes: it has no field manager.
 _UNCLAIMED = frozenset({"binding", "eviction"})
@@ -133,7 +130,7 @@ class Objects:
         self._finish_creation(served, obj, now)
         self._require_free(served, key)
         if options.dry_run:
-            return Result(_encode(obj), warnings)
+            return Result(encode(obj), warnings)
         record = await self.store.put(key, served.to_storage(obj))
         return Result(served.read(record), warnings)
 
@@ -196,12 +193,12 @@ class Objects:
         if metadata.unchanged(new, old):
             return Result(served.read(record), draft.warnings)
         if options.dry_run:
-            return Result(_encode(new), draft.warnings)
+            return Result(encode(new), draft.warnings)
         new = served.to_storage(new)
         if _is_finished(new):
             # What goes is the object as it was; the answer tells what the write made of it.
             await self.store.remove(record.key, record.object())
-            return Result(_encode(draft.new), draft.warnings, deleted=True)
+            return Result(encode(draft.new), draft.warnings, deleted=True)
         written = await self.store.put(record.key, new)
         return Result(served.read(written), draft.warnings)
 
@@ -281,7 +278,7 @@ class Objects:
         self._require_preconditions(served, obj, deletion)
         outcome = plan_deletion(served.kind, obj, deletion, self.clock())
         if dry_run:
-            return Result(_encode(obj), [], deleted=outcome is not Outcome.MARKED)
+            return Result(encode(obj), [], deleted=outcome is not Outcome.MARKED)
         is_changed = not metadata.unchanged(obj, record.object())
         if outcome is Outcome.MARKED:
             written = await self.store.put(record.key, obj) if is_changed else record

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver.builtin.defaults.workloads import TEMPLATE_COUNT
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.store import Record
 
-_encode = msgspec.json.Encoder().encode
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -58,11 +57,11 @@ class Representation(ABC):
         if initial_end:
             meta["annotations"] = {INITIAL_END: "true"}
         obj: Json = {"kind": kind, "apiVersion": version, "metadata": meta}
-        return _encode({"type": "BOOKMARK", "object": obj}) + b"\n"
+        return encode({"type": "BOOKMARK", "object": obj}) + b"\n"
 
     def error(self, status: Json) -> bytes:
         """Return the line that ends a watch with a failure."""
-        return b'{"type":"ERROR","object":%b}\n' % _encode(status)
+        return b'{"type":"ERROR","object":%b}\n' % encode(status)
 
     def _bookmark_type(self) -> tuple[str, str]:
         return self.served.kind.kind, self.served.kind.api_version
@@ -82,7 +81,7 @@ class Whole(Representation):
         """Return a list of objects."""
         if self.served.custom and meta.continue_ is None:
             meta = msgspec.structs.replace(meta, continue_="")
-        head = _encode(
+        head = encode(
             {
                 "kind": self.served.list_kind,
                 "apiVersion": self.served.kind.api_version,
@@ -120,7 +119,7 @@ def _without_count(metadata: bytes) -> bytes:
     annotations.pop(TEMPLATE_COUNT, None)
     if not annotations:
         tree.pop("annotations", None)
-    return _encode(tree)
+    return encode(tree)
 
 
 class MetadataOnly(Representation):
@@ -135,7 +134,7 @@ class MetadataOnly(Representation):
 
     def many(self, records: Sequence[Record], meta: ListMeta) -> bytes:
         """Return a list of metadata."""
-        head = _encode(
+        head = encode(
             {
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import tables
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.representation import ListMeta, Representation, partial_metadata
 from lockstep.apiserver.store import Record
 
-_encode = msgspec.json.Encoder().encode
 _API = "meta.k8s.io/v1"
 
 
@@ -34,11 +33,11 @@ class TableOf(Representation):
     def line(self, type_: str, record: Record) -> bytes:
         """Return a line of a watch; which columns there are, only the first of them says."""
         table = self._table_of([record], ListMeta(resource_version=str(record.revision)), None)
-        return b'{"type":"%b","object":%b}\n' % (type_.encode(), _encode(table))
+        return b'{"type":"%b","object":%b}\n' % (type_.encode(), encode(table))
 
     def opened(self, line: bytes) -> bytes:
         """Return the first line of a watch, which says what columns there are."""
-        columns = b'"columnDefinitions":' + _encode(self._table.columns())
+        columns = b'"columnDefinitions":' + encode(self._table.columns())
         return line.replace(b'"columnDefinitions":null', columns, 1)
 
     def one(self, record: Record) -> bytes:
@@ -50,7 +49,7 @@ class TableOf(Representation):
         return self._make(records, meta)
 
     def _make(self, records: Sequence[Record], meta: ListMeta) -> bytes:
-        return _encode(self._table_of(records, meta, self._table.columns()))
+        return encode(self._table_of(records, meta, self._table.columns()))
 
     def _table_of(self, records: Sequence[Record], meta: ListMeta, columns: Any) -> Json:
         now = self._clock()
@@ -86,7 +85,7 @@ class TableOf(Representation):
             "columnDefinitions": None,
             "rows": [{"cells": cells, "object": line["object"]}],
         }
-        return _encode({"type": "BOOKMARK", "object": table}) + b"\n"
+        return encode({"type": "BOOKMARK", "object": table}) + b"\n"
 
     def _bookmark_type(self) -> tuple[str, str]:
         return "PartialObjectMetadata", _API

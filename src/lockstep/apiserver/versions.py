@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import autoscaling
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder()
 
 SCALERS, OLD_SCALERS = "autoscaling/v2", "autoscaling/v1"
@@ -47,7 +46,7 @@ def convert(obj: Json, api_version: str) -> Json:
 
 def convert_bytes(data: bytes, api_version: str) -> bytes:
     """Return the JSON *data* of an object in another version of its kind."""
-    return _encode(convert(_decode.decode(data), api_version))
+    return encode(convert(_decode.decode(data), api_version))
 
 
 def _without_empty_reporters(event: Json) -> Json:

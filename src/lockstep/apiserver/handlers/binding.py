@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
@@ -13,8 +11,6 @@ from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.schema.causes import Cause, not_supported, required
 from lockstep.apiserver.store import Key
 from lockstep.http import Response
-
-_encode = msgspec.json.Encoder().encode
 
 
 async def bind(objects: Objects, call: Call) -> Response:
@@ -45,7 +41,7 @@ async def bind(objects: Objects, call: Call) -> Response:
         subresource="binding",
     )
     success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    return Response(201, _encode({**success, "code": 201}))
+    return Response(201, encode({**success, "code": 201}))
 
 
 def _causes(target: Json) -> list[Cause]:

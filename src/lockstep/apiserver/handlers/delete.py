@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_delete_options
 from lockstep.apiserver.builtin.traits import RETURNED_WHEN_DELETED
@@ -21,7 +21,6 @@ from lockstep.apiserver.selection import selection
 from lockstep.apiserver.store import Key, Record
 from lockstep.http import Request, Response
 
-_encode = msgspec.json.Encoder().encode
 _CONCURRENT = 500
 
 
@@ -54,7 +53,7 @@ async def delete(objects: Objects, call: Call) -> Response:
         "status": "Success",
         "details": {name: value for name, value in details.items() if value},
     }
-    return Response(body=_encode(success), headers=headers)
+    return Response(body=encode(success), headers=headers)
 
 
 def _orphaned(call: Call, deletion: Deletion) -> list[str]:

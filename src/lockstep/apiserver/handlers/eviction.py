@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
@@ -18,7 +16,6 @@ from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Record
 from lockstep.http import Response
 
-_encode = msgspec.json.Encoder().encode
 _BUDGETS = "poddisruptionbudgets.policy"
 _RETRY_SECONDS = 10
 
@@ -45,7 +42,7 @@ async def evict(objects: Objects, call: Call) -> Response:
         )
     await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
     success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    return Response(201, _encode({**success, "code": 201}))
+    return Response(201, encode({**success, "code": 201}))
 
 
 def _disrupted(pod: Json, *, now: str) -> Json:

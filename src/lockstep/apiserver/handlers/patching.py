@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import media_type, read_applied, read_patch
 from lockstep.apiserver.handlers.call import APPLY, Call
@@ -28,7 +26,6 @@ JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 _FOR_BUILTIN = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
-_encode = msgspec.json.Encoder().encode
 _UNDECODED = "error decoding patch: "
 _FOR_CUSTOM = (JSON_PATCH, MERGE, APPLY)
 
@@ -98,5 +95,5 @@ def unfit(call: Call, why: str, outcome: Json) -> status.StatusError:
         why = conversion_error(node, patch) or why
         return status.invalid("", "", "", [invalid("patch", go_value(patch), why)])
     touched = paths_touched(patch) if given == JSON_PATCH else patch
-    shown = _encode(in_go_order(outcome, node, touched)).decode()
+    shown = encode(in_go_order(outcome, node, touched)).decode()
     return status.invalid("", "", "", [invalid("patch", shown, why)])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.access import from_review
 from lockstep.apiserver.auth.identity import User
@@ -23,7 +21,6 @@ from lockstep.apiserver.schema.causes import Cause, invalid
 from lockstep.http import Request, Response
 
 _STATUS = frozenset({"status"})
-_encode = msgspec.json.Encoder().encode
 
 
 class Reviews:
@@ -72,7 +69,7 @@ class Reviews:
         if kind.kind == "SelfSubjectRulesReview":
             review["spec"] = {}
             review["metadata"].pop("managedFields", None)
-        return Response(201, _encode(review))
+        return Response(201, encode(review))
 
     def _who_am_i(self, user: User, _spec: Json, _namespace: str) -> Json:
         return {"userInfo": user.to_object()}

@@ -8,7 +8,7 @@ import msgspec
 
 from lockstep.api.meta import LabelSelector
 from lockstep.api.selectors import from_selector
-from lockstep.api.wire import Json, convert
+from lockstep.api.wire import Json, convert, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.catalog import Served
@@ -21,7 +21,6 @@ from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
 from lockstep.http import Response
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _COMPONENT = "io.k8s.api.autoscaling.v1.Scale"
 _BUILTIN = {
@@ -41,7 +40,7 @@ def get(objects: Objects, call: Call) -> Response:
     record = objects.store.get(Key(served.storage, route.namespace, route.name))
     if record is None:
         raise status.not_found(served.kind.group, served.kind.plural, route.name)
-    return Response(body=_encode(scale_of(served, served.tree(record))))
+    return Response(body=encode(scale_of(served, served.tree(record))))
 
 
 async def change(objects: Objects, call: Call) -> Response:
@@ -64,7 +63,7 @@ async def change(objects: Objects, call: Call) -> Response:
     result = await objects.change(
         served, route.namespace, route.name, mutate, call.options(), subresource="scale"
     )
-    return Response(body=_encode(scale_of(served, _decode(result.data))))
+    return Response(body=encode(scale_of(served, _decode(result.data))))
 
 
 def scale_of(served: Served, obj: Json) -> Json:

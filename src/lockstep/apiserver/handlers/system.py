@@ -7,10 +7,8 @@ import platform
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
 from lockstep import __version__
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import discovery, status
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.catalog import Catalog
@@ -18,7 +16,6 @@ from lockstep.apiserver.negotiation import JSON, YAML, Accept, choose, in_protob
 from lockstep.apiserver.openapi import Definition, OpenApi
 from lockstep.http import Request, Response
 
-_encode = msgspec.json.Encoder().encode
 _TEXT = "text/plain; charset=utf-8"
 # The release whose API is served; clients compare their own with it.
 MAJOR, MINOR = "1", "36"
@@ -31,7 +28,7 @@ _V2_PROTOBUF = b"\x0a\x032.0"
 def version() -> Response:
     """Answer ``/version``."""
     return Response(
-        body=_encode(
+        body=encode(
             {
                 "major": MAJOR,
                 "minor": MINOR,
@@ -55,7 +52,7 @@ def open_api_v2(request: Request) -> Response:
     if "proto" in request.headers.get("accept", ""):
         return Response(body=_V2_PROTOBUF, content_type=_V2_PROTOBUF_TYPE)
     info = {"title": "Kubernetes", "version": f"v{MAJOR}.{MINOR}.0"}
-    return Response(body=_encode({"swagger": "2.0", "info": info, "paths": {}}))
+    return Response(body=encode({"swagger": "2.0", "info": info, "paths": {}}))
 
 
 class Health:
@@ -139,7 +136,7 @@ class Discovery:
             document = self._make(parts, as_)
             if document is None:
                 return None
-            body = self._documents[key] = _encode(document)
+            body = self._documents[key] = encode(document)
         if not as_:
             return Response(body=body)
         if type_ != JSON:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
-
-from lockstep.api.wire import Json
+from lockstep.api.wire import Json, encode
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.service_accounts import (
     DEFAULT_LIFETIME,
@@ -24,7 +22,6 @@ from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
 from lockstep.http import Response
 
-_encode = msgspec.json.Encoder().encode
 _MAX_LIFETIME = 1 << 32
 
 
@@ -58,7 +55,7 @@ def issue(objects: Objects, signer: TokenSigner, call: Call) -> Response:
     answer["metadata"] |= {"uid": record.meta.uid, "creationTimestamp": timestamp(now)}
     answer["spec"] = {"boundObjectRef": None, **answer["spec"], "audiences": audiences}
     answer["status"] = {"token": token, "expirationTimestamp": timestamp(now + lifetime)}
-    return Response(201, _encode(answer))
+    return Response(201, encode(answer))
 
 
 def _lifetime(spec: Json) -> int:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lockstep.api.wire import encode
+
 
 class Key(NamedTuple):
     """Where an object lives; ``namespace`` is empty for cluster-scoped kinds."""
@@ -43,7 +45,6 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder()
 
 
@@ -93,7 +94,7 @@ class Record:
         """Return the same object under another resource version."""
         tree = self.object()
         tree["metadata"]["resourceVersion"] = str(revision)
-        return Record(self.key, revision, _encode(tree))
+        return Record(self.key, revision, encode(tree))
 
     def fields(self, read: Callable[[dict[str, Any]], dict[str, str]]) -> dict[str, str]:
         """Return what *read*, the kind's reader of selectable fields, sees of the object."""

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from lockstep.api.wire import encode
 from lockstep.apiserver.store.commits import Committer
 from lockstep.apiserver.store.history import Compacted, History
 from lockstep.apiserver.store.log import Log
 from lockstep.apiserver.store.record import Event, Key, Record, meta_of
-
-_encode = msgspec.json.Encoder().encode
 
 MAX_OBJECT = 3 << 20
 """Bytes of JSON that one object may have."""
@@ -121,7 +118,7 @@ class Store:
         meta = meta_of(obj)
         revision = self._decided + 1
         obj["metadata"]["resourceVersion"] = str(revision)
-        data = _encode(obj)
+        data = encode(obj)
         if not deleted and (previous is None or len(data) > len(previous.data)):
             _require_storable(obj, data)
         self._decided = revision
