@@ -22,7 +22,7 @@ from lockstep.kube.informer import Informer
 from lockstep.notebooks.core import keys
 from lockstep.notebooks.gateway.access import Access, Asker, Code, Refused
 from lockstep.notebooks.gateway.session import CONNECT_SECONDS, Session
-from lockstep.notebooks.inside.main import MOST, PING_SECONDS
+from lockstep.notebooks.inside.messages import MOST, PING_SECONDS
 from lockstep.notebooks.master import Master
 
 AGAIN: Final = 3.0

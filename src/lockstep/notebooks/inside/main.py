@@ -18,6 +18,7 @@ from aiohttp import WSMsgType, web
 
 from lockstep.notebooks.inside.keeper import Keeper
 from lockstep.notebooks.inside.kernel import Kernel
+from lockstep.notebooks.inside.messages import MOST, PING_SECONDS
 from lockstep.notebooks.inside.others import Others
 from lockstep.notebooks.inside.packages import lock_hash
 from lockstep.notebooks.inside.shelf import Shelf
@@ -26,8 +27,6 @@ log = logging.getLogger(__name__)
 
 OWN: Final = "LOCKSTEP_KERNEL_"
 """What the names of the keeper's own variables begin with; the kernel does not get them."""
-PING_SECONDS: Final = 30.0
-MOST: Final = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ OWN: Final = '{"lockstep": '
 """What a frame begins with that a keeper says to its gateway and not to a client."""
 PARKED: Final = OWN + '"parked"}'
 VERSION: Final = "5.4"
+PING_SECONDS: Final = 30.0
+MOST: Final = 512 << 20
+"""Bytes of the longest message."""
 
 
 def returned(number: str) -> str:
