@@ -109,7 +109,7 @@ def _mislabelled(node: Any, dataset: ObjectMeta) -> bool:
     """Tell whether a label of *node* says wrongly that it can have *dataset*, or that it cannot."""
     if node.metadata.labels.get(NODE_KIND_LABEL) == "simulated":
         return False
-    said = node.metadata.labels.get(share_label(dataset.namespace, dataset.name))
+    said: str | None = node.metadata.labels.get(share_label(dataset.namespace, dataset.name))
     return (said == NO_CACHE) == can_cache(node)
 
 
