@@ -163,9 +163,7 @@ class Member:
 def _unit_of(pod: Pod) -> WorkloadKey:
     meta = pod.metadata
     gang = gang_of_pod(pod)
-    if gang:
-        return WorkloadKey("Gang", meta.namespace, gang)
-    return WorkloadKey("Pod", meta.namespace, meta.name)
+    return WorkloadKey("Gang" if gang else "Pod", meta.namespace, gang or meta.name)
 
 
 class Workload:
@@ -310,8 +308,7 @@ class Workload:
         """Return what the gang says of how a member's devices are to be aligned."""
         only = len(self._groups) == 1
         homes = (group for group in self._groups if group.has(member.labels, only=only))
-        home = next(homes, None)
-        return home.alignment if home is not None else NO_ALIGNMENT
+        return next((home.alignment for home in homes), NO_ALIGNMENT)
 
     @property
     def pod_groups(self) -> list[PodGroup[Member]]:
