@@ -20,6 +20,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
 from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.record import steps_of
+from lockstep.pipelines.mlflow import Registry
 from lockstep.pipelines.rest_kept import Shelf
 from lockstep.pipelines.rest_words import body_of, filtered, slug
 
@@ -44,6 +45,13 @@ _STEPS: Final[Mapping[str, str]] = {
     "Stopped": "CANCELED",
     "Skipped": "SKIPPED",
     "Omitted": "SKIPPED",
+}
+_CODES: Final[Mapping[int, str]] = {
+    400: "INVALID_PARAMETER_VALUE",
+    403: "PERMISSION_DENIED",
+    404: "RESOURCE_DOES_NOT_EXIST",
+    409: "RESOURCE_ALREADY_EXISTS",
+    501: "NOT_IMPLEMENTED",
 }
 _HERE: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -80,6 +88,7 @@ class Face:
                 web.post(f"{at}/runs/{{id:[^:]+}}:retry", self._retry),
                 web.post(f"{at}/recurringruns", self._schedule),
                 *self._shelf.routes(at),
+                *Registry(self.client, self.namespace, self.defaults.get("root", "")).routes(),
                 web.route("*", "/{rest:.*}", _not_served),
             ]
         )
@@ -210,7 +219,10 @@ async def _not_served(request: web.Request) -> web.StreamResponse:
 
 
 def _error(status: int, message: str) -> web.Response:
-    return web.json_response({"error": message, "message": message, "code": status}, status=status)
+    body = {"error": message, "message": message, "code": status}
+    # By this word MLflow's client tells what it may do about it.
+    body["error_code"] = _CODES.get(status, "INTERNAL_ERROR")
+    return web.json_response(body, status=status)
 
 
 def _experiment(name: str) -> Json:
