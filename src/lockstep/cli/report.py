@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,7 +34,7 @@ app = App()
 @app.command()
 def report(
     *,
-    month: Annotated[str, "The month (2026-11), in UTC."],
+    month: Annotated[str, "The month (2026-11), in UTC; this one by default."] = "",
     records: RecordsFile = None,
     price_file: PricesFile = None,
     output: Annotated[Literal["html", "json"], "--output", "-o", "How to print it."] = "html",
@@ -49,9 +50,10 @@ def report(
     \b
     Examples:
       lockstep report --month 2026-11 --file november.html
-      lockstep report --month 2026-11 -o json
+      lockstep report -o json
       lockstep report --month 2026-11 --prices prices.yaml --records usage.db
     """
+    month = month or datetime.now(UTC).strftime("%Y-%m")
     start, end = period(month, "", "")
     if end <= start:
         raise BadInput(f"--month: given {month!r}; must be a month that has begun")

@@ -92,7 +92,8 @@ def _remedy(refused: str) -> list[str]:
     missing = re.search(r"no PriorityClass with name (\S+)", refused)
     if missing is None:
         return []
-    return [f"  what would change it: create the PriorityClass {missing[1]}, or name another"]
+    made = f"Create the PriorityClass {missing[1]}, or submit with another --priority."
+    return [f"  what would change it: {made}"]
 
 
 def explain_gang(gang: Gang, now: float) -> list[str]:
