@@ -19,6 +19,7 @@ from lockstep.cli.part_options import (
     Running,
 )
 from lockstep.cli.target import Kubeconfig
+from lockstep.controllers.options import Options
 
 app = App()
 
@@ -103,27 +104,7 @@ def controllers(
         "Create the CRDs of these dialects where they are missing: all, or names "
         "separated by commas.",
     ] = "",
-    closed_days: Annotated[
-        Path | None, "With --records: folder into which days that are over go as Parquet."
-    ] = None,
-    records: Annotated[
-        Path | None, "Record in this SQLite file who used which GPU; not at all without it."
-    ] = None,
-    gateway: Annotated[str, "URL at which servers of notebooks reach `lockstep gateway`."] = "",
-    environments: Annotated[str, "Directory of each node in which packages are built."] = "",
-    artefacts: Annotated[
-        Path | None, "Directory of the one machine for artefacts of pipelines that name no store."
-    ] = None,
-    pool_commands: Annotated[
-        Path | None,
-        "Directory of programs that NodePools may name as their provider; none without it.",
-    ] = None,
-    node_lifecycle: Annotated[
-        bool,
-        "Taint nodes that fall silent and evict their pods, and serve Deployments, "
-        "StatefulSets, DaemonSets and CronJobs, where there is no kube-controller-manager that "
-        "does.",
-    ] = False,
+    options: Options,
     how: Running,
 ) -> None:
     """Run the controllers of every capability.
@@ -146,13 +127,7 @@ def controllers(
             lease_namespace=election.lease_namespace,
             ports=endpoints.ports(),
             install_dialects=wanted,
-            records=records,
-            closed_days=closed_days,
-            gateway=gateway,
-            environments=environments,
-            artefacts=artefacts,
-            pool_commands=pool_commands,
-            node_lifecycle=node_lifecycle,
+            options=options,
             ready=announce,
         ),
         how,

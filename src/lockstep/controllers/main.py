@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lockstep.api.names import CONTROLLERS_LEASE, SYSTEM_NAMESPACE
 from lockstep.compat import dialects
 from lockstep.compat.kubeflow.profile import PROFILES
+from lockstep.controllers.options import Options
 from lockstep.data.main import add_data
 from lockstep.devices.network.planner import add_addresses
 from lockstep.dialects.controller import add_dialects
@@ -33,21 +33,6 @@ from lockstep.serve.main import add_serving
 from lockstep.tenants.main import add_profiles, add_teams
 from lockstep.workloads.main import add_workloads
 from lockstep.workloads.volumes import add_local_volumes
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line says of the controllers."""
-
-    records: Path | None = None
-    closed_days: Path | None = None
-    gateway: str = ""
-    environments: str = ""
-    artefacts: Path | None = None
-    pool_commands: Path | None = None
-    one_machine: bool = False
-    """Whether the API server is the embedded one, which has no kube-controller-manager."""
-
 
 Register = Callable[[Manager, Options], None]
 
@@ -73,11 +58,11 @@ CONTROLLERS: Final[tuple[Register, ...]] = (
     lambda manager, _: add_profiles(manager, KindOwnership(manager.client, PROFILES).ours),
     lambda manager, options: add_pools(manager, options.pool_commands),
     # The embedded server is one machine's own, and so are its teams.
-    lambda manager, options: add_data(manager, open_to_all=options.one_machine),
+    lambda manager, options: add_data(manager, open_to_all=options.node_lifecycle),
     # Process nodes show datasets to pods; the embedded server has them.
-    lambda manager, options: add_serving(manager, cached=options.one_machine),
-    lambda manager, options: (add_lifecycle if options.one_machine else add_silence)(manager),
-    lambda manager, options: _add_one_machine(manager, options) if options.one_machine else None,
+    lambda manager, options: add_serving(manager, cached=options.node_lifecycle),
+    lambda manager, options: (add_lifecycle if options.node_lifecycle else add_silence)(manager),
+    lambda manager, options: _add_one_machine(manager, options) if options.node_lifecycle else None,
     lambda manager, options: add_history(manager, options.records, options.closed_days),
 )
 """One function for each capability: it adds the capability's controllers to the manager."""
@@ -91,30 +76,17 @@ async def run(
     lease_namespace: str = SYSTEM_NAMESPACE,
     ports: Ports | None = None,
     install_dialects: Sequence[str] = (),
-    records: Path | None = None,
-    closed_days: Path | None = None,
-    gateway: str = "",
-    environments: str = "",
-    artefacts: Path | None = None,
-    pool_commands: Path | None = None,
-    node_lifecycle: bool = False,
+    options: Options,
     ready: Callable[[str], None],
 ) -> None:
     """Run all controllers until SIGINT or SIGTERM; call *ready* once they are synced.
 
-    *install_dialects* are the dialects whose CRDs are created where they are missing. Usage is
-    recorded in the file *records*, if one is named, and written as Parquet into the folder
-    *closed_days* day by day, if one is named. *gateway* is the URL at which servers of
-    notebooks reach the gateway of kernels, *environments* the directory of each node in which
-    packages are built, *artefacts* that of artefacts of pipelines that name no store. Node pools
-    may name programs in the directory *pool_commands*. With *node_lifecycle* nodes that fall
-    silent are taken care of, and workloads of Kubernetes' own kinds are served, which is for
-    servers without kube-controller-manager.
+    *install_dialects* are the dialects whose CRDs are created where they are missing.
 
     Raises:
         ConfigError: when no cluster is configured.
         ApiError: when it cannot be reached at the start.
-        sqlite3.Error: when *records* cannot be used.
+        sqlite3.Error: when the file of records cannot be used.
     """
     async with Client(ClusterConfig.load(kubeconfig)) as client:
         await ensure_crds(client)
@@ -126,10 +98,6 @@ async def run(
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             ports=ports,
-        )
-        options = Options(
-            *(records, closed_days, gateway, environments, artefacts, pool_commands),
-            one_machine=node_lifecycle,
         )
         for register in CONTROLLERS:
             register(manager, options)
