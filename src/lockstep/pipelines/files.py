@@ -105,9 +105,13 @@ def _upload(one: Json, path: Path, executor: Json) -> Json | None:
     name, uri = one["name"], one["uri"]
     said = ((executor.get("artifacts") or {}).get(name) or {}).get("artifacts") or [{}]
     metadata = said[0].get("metadata") or {}
-    if said[0].get("uri") and said[0]["uri"] != uri:
+    told = said[0].get("uri") or uri
+    if told.startswith("/"):
+        # `dsl.get_uri` gives a file of the step's own.
+        path = Path(told)
+    elif told != uri:
         # A component may say that its artefact is somewhere else already.
-        return {"name": name, "uri": said[0]["uri"], "type": one["type"], "metadata": metadata}
+        return {"name": name, "uri": told, "type": one["type"], "metadata": metadata}
     if not path.exists():
         if one.get("optional"):
             return None

@@ -60,6 +60,26 @@ def test_what_a_kfp_component_says_comes_first(tmp_path: Path) -> None:
     assert keep({"outputs": outputs}) == {"Output": 5, "gone": None}
 
 
+def test_an_artefact_at_a_path_of_the_step_is_uploaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[Path, str]] = []
+
+    def upload(path: Path, uri: str) -> tuple[str, int]:
+        sent.append((path, uri))
+        return "sha256:0", 4
+
+    monkeypatch.setattr("lockstep.pipelines.store.upload", upload)
+    own = tmp_path / "made"
+    own.write_text("data")
+    said = {"artifacts": {"out": {"artifacts": [{"uri": str(own)}]}}}
+    (tmp_path / "executor").write_text(json.dumps(said))
+    made = output(tmp_path, "out", "Artifact", uri="s3://b/out", type="system.Model")
+    found = keep({"outputs": [output(tmp_path, "executor", "Executor"), made]})
+    assert sent == [(own, "s3://b/out")]
+    assert found["out"]["uri"] == "s3://b/out"
+
+
 def test_long_results_are_compressed_and_come_back() -> None:
     said = {"outputs": {"words": ["again"] * 3000}}
     assert len(encode(said)) <= 4096 < len(json.dumps(said))
