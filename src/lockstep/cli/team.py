@@ -127,21 +127,32 @@ async def remove(session: OfCluster, name: Name, members: Annotated[list[str], "
 
 
 @app.command()
-def check(name: Name, *, output: Output = Format.TABLE, target: Cluster) -> None:
+def check(
+    name: Name,
+    *,
+    traffic: Annotated[
+        str | None,
+        "Try the network, too: three pods of this image, which has python3, run for a moment.",
+    ] = None,
+    output: Output = Format.TABLE,
+    target: Cluster,
+) -> None:
     """Try each border of a team with a throwaway account, and say what held.
 
     The account is an admin of the team. It reaches for a throwaway neighbour: its objects, pods,
-    secrets, queue and cost; and for what isolates the team. All writes are dry runs. Account and
-    neighbour are gone at the end, also after Ctrl-C; the next check deletes what a killed one left.
+    secrets, queue and cost; and for what isolates the team. All writes are dry runs, but the pods
+    of --traffic. Account and neighbour are gone at the end, also after Ctrl-C; the next check
+    deletes what a killed one left.
     The exit status is 1 where a border is OPEN.
 
     \b
     Examples:
       lockstep team check vision
       lockstep team check vision -o wide
+      lockstep team check vision --traffic python:3.12
       lockstep team check vision -o json
     """
-    found = run(target, lambda session: _check(session, name))
+    found = run(target, lambda session: _check(session, name, traffic))
     if structured(output):
         print(encode([asdict(one) for one in found], output), end="")
     else:
@@ -174,9 +185,9 @@ def _pair(text: str) -> tuple[str, str]:
     return name, amount
 
 
-async def _check(session: Session, name: str) -> list[Found]:
+async def _check(session: Session, name: str, image: str | None) -> list[Found]:
     team = await session.get(TEAMS, name, "team", "lockstep team list")
-    task = asyncio.ensure_future(team_check.check(session.client, team))
+    task = asyncio.ensure_future(team_check.check(session.client, team, image))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         return await task

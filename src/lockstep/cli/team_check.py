@@ -24,6 +24,7 @@ from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.usage_query import USAGE_QUERIES
 from lockstep.api.wire import Json
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.team_traffic import traffic
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Forbidden, NotFound
 from lockstep.tenants.core.objects import (
@@ -74,8 +75,10 @@ class Scene:
     neighbour: str
 
 
-async def check(client: Client, team: Team) -> list[Found]:
+async def check(client: Client, team: Team, image: str | None = None) -> list[Found]:
     """Try each border of *team* with a throwaway account that is its admin; it is gone afterwards.
+
+    With *image*, which has Python, pods try the network: no other writes stay.
 
     Raises:
         CommandFailed: when the account cannot be made, or gets no rights.
@@ -84,7 +87,7 @@ async def check(client: Client, team: Team) -> list[Found]:
     await _sweep(client)
     async with _account(client, team) as (member, scene):
         await _works(member, scene)
-        found = list(_not_set(team))
+        found = [*_not_set(team), *await _network(client, scene, image)]
         for one in [*_tries(scene), *_borders(scene)]:
             found.append(await _tried(member, one))
         for space in namespaces(team):
@@ -117,10 +120,17 @@ def _not_set(team: Team) -> Iterator[Found]:
     yield from (
         Found(name, "", "not set", f"spec.{name}") for name, is_set in fields.items() if not is_set
     )
-    if fields["network"]:
-        yield Found(
-            "network", "a connection from another team's pod", "not tried", "needs two pods"
-        )
+
+
+async def _network(client: Client, scene: Scene, image: str | None) -> list[Found]:
+    if scene.team.spec.network != "Isolated":
+        return []
+    what = "a connection from another team's pod"
+    if image is None:
+        return [Found("network", what, "not tried", "it takes pods: --traffic IMAGE")]
+    spaces = namespaces(scene.team)[0], scene.neighbour
+    plain = _pod(scene.team, image=image)
+    return [Found("network", what, *await traffic(client, plain, spaces, scene.neighbour))]
 
 
 def _tries(scene: Scene) -> Iterator[Try]:

@@ -9,18 +9,21 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.control_plane import ControlPlane
 from tests.support.teams import controlled, ready
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, eventually_sync
 
 from lockstep.api import queue_policy, team_borders, team_images
 from lockstep.api.core import NAMESPACES
 from lockstep.api.team import TEAMS
 from lockstep.cli import team_check
 from lockstep.cli.team_check import LABEL, check
+from lockstep.cli.team_traffic import judged
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.errors import AlreadyExists, NotFound
@@ -35,6 +38,8 @@ SPEC: Json = {
     "images": ["registry.example.com/vision/*"],
     "network": "Isolated",
 }
+TEAM: Json = {"apiVersion": "lockstep.dev/v1alpha1", "kind": "Team"}
+CHECK = ("team", "check", "walled")
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -124,3 +129,49 @@ async def test_check_that_is_stopped_leaves_nothing(any_cluster: ApiServer, clie
     # A check that ended before the signal came has told what it found.
     assert process.returncode in (0, 1), words
     assert await left(client) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "result"),
+    [
+        ("Succeeded", "Succeeded", "OPEN"),
+        ("Succeeded", "Failed", "held"),
+        ("Succeeded", "Pending", "not tried"),
+        ("Failed", "Failed", "not tried"),
+        ("Failed", "Succeeded", "not tried"),
+        ("", "", "not tried"),
+    ],
+)
+def test_network_holds_only_where_the_teams_own_pod_connects(
+    own: str, other: str, result: str
+) -> None:
+    assert judged(own, other)[0] == result
+
+
+@pytest.mark.timeout(300)
+def test_traffic_of_another_teams_pod_is_tried(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "up").start()
+    try:
+        spec = {"network": "Isolated", "images": ["none"]}
+        body = json.dumps({**TEAM, "metadata": {"name": "walled"}, "spec": spec})
+        plane.ok("submit", "-f", "-", stdin=body)
+
+        def is_ready() -> bool:
+            found = plane.read("apis/lockstep.dev/v1alpha1/teams/walled").get("status", {})
+            return [one["status"] for one in found.get("conditions", [])] == ["True"]
+
+        eventually_sync(is_ready, what="the team is ready")
+        # Process nodes isolate no network, and the check says so.
+        done = plane.run(*CHECK, "--traffic", "none", "-o", "json", timeout=200)
+        rows = {one["border"]: one for one in json.loads(done.stdout)}
+        assert (rows["network"]["result"], done.returncode) == ("OPEN", 1), rows["network"]
+        # A team that may have other images alone lets no such pod in.
+        done = plane.run(*CHECK, "--traffic", "other", "-o", "json", timeout=200)
+        rows = {one["border"]: one for one in json.loads(done.stdout)}
+        assert rows["network"]["result"] == "not tried"
+        assert "image other is not allowed" in rows["network"]["why"]
+        pods = plane.read("api/v1/pods")["items"]
+        going = [one for one in pods if "deletionTimestamp" not in one["metadata"]]
+        assert [one for one in going if one["metadata"]["name"].startswith("lockstep-check")] == []
+    finally:
+        plane.stop()
