@@ -270,7 +270,7 @@ static bool look(void) {
         if (seen[i].done) complete(&seen[i]);
         progress |= seen[i].done || seen[i].lost;
     }
-    for (int card = 0; card < SHARE_CARDS; card++) tell(card, seen, count, now);
+    for (int card = 0; card < (int)granted->cards; card++) tell(card, seen, count, now);
     for (int i = 0; i < count; i++) {
         Piece *piece = &pieces[seen[i].at];
         if (!seen[i].done && !seen[i].lost) continue;
@@ -279,7 +279,7 @@ static bool look(void) {
         for (int k = 0; k < PIECES && seen[i].lost; k++)
             if (pieces[k].flying && pieces[k].before == seen[i].at) pieces[k].before = -1;
     }
-    for (int card = 0; card < SHARE_CARDS; card++) {
+    for (int card = 0; card < (int)granted->cards; card++) {
         weigh(card, now);
         flying |= flights[card].count != 0;
     }
@@ -292,7 +292,7 @@ static bool look(void) {
 
 void watch_look(void) {
     pthread_mutex_lock(&meter_lock);
-    for (int card = 0; card < SHARE_CARDS; card++) weigh(card, clock_now());
+    for (int card = 0; card < (int)granted->cards; card++) weigh(card, clock_now());
     __atomic_add_fetch(&meter_word, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&meter_lock);
     clock_wake(&meter_word, meter_name());
