@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -21,9 +20,6 @@ from lockstep.kube.errors import ApiError
 from lockstep.kube.events import Recorder
 
 log = logging.getLogger(__name__)
-
-CHECK_EVERY = 10.0
-"""Seconds between two comparisons of records with what kubelet has, when nothing happens."""
 
 
 class GpuManager:
@@ -89,10 +85,7 @@ class GpuManager:
 
     async def _settle(self, shares: SharePlugin) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(shares.allocated.wait(), CHECK_EVERY)
-            shares.allocated.clear()
-            await asyncio.sleep(0.2)  # as below
+            await podresources.next_look(shares.allocated)
             await shares.settle(self._recorder)
 
     async def _holders(self) -> dict[str, str]:
@@ -108,10 +101,7 @@ class GpuManager:
 
     async def _check(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.plugin.allocated.wait(), CHECK_EVERY)
-            self.plugin.allocated.clear()
-            await asyncio.sleep(0.2)  # kubelet tells of a grant a moment after it asked for it
+            await podresources.next_look(self.plugin.allocated)
             cards = self._watch.inventory.cards
             held = await podresources.held_if_told(self._kubelet, names.GPU)
             for one in allocation.corrections(self._pods(), held, cards):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -39,7 +38,6 @@ CONFIGS: Final = ("sriovdp-config", "rdma-devices")
 KEY: Final = "config.json"
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks at the links."""
-CHECK_EVERY: Final = 10.0
 
 
 class Nics:
@@ -206,10 +204,7 @@ class NicPart:
     async def _check(self) -> None:
         """Keep the records of pods true to what kubelet gave them of our own resource."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._granted.wait(), CHECK_EVERY)
-            self._granted.clear()
-            await asyncio.sleep(0.2)  # kubelet tells of a grant a moment after it asked for it
+            await podresources.next_look(self._granted)
             if not (cards := self._offered(OWN.name)):
                 continue
             held = await podresources.held_if_told(self._kubelet, OWN.name)

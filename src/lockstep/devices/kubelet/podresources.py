@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +16,16 @@ from lockstep.devices.kubelet.wire import podresources_pb2 as wire
 log = logging.getLogger(__name__)
 
 TIMEOUT = 5.0
+CHECK_EVERY = 10.0
+"""Seconds between two comparisons of records with what kubelet has, when nothing happens."""
+
+
+async def next_look(granted: asyncio.Event) -> None:
+    """Return when kubelet tells of what was *granted*, or when records are due to be compared."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(granted.wait(), CHECK_EVERY)
+    granted.clear()
+    await asyncio.sleep(0.2)  # kubelet tells of a grant a moment after it asked for it
 
 
 def socket(kubelet: Path) -> Path:
