@@ -62,6 +62,8 @@ class Layout:
         _place(last, own)
         for one in entries:
             one.pop("bytes")
+            if one["key"] in shared:
+                one["shared"] = True
         table = json.dumps(entries).encode()
         sharded = any("size" in entry for entry in entries)
         data = rounded(len(table) + room)

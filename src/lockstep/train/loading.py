@@ -78,7 +78,7 @@ class Stored:
 
     def _tensor(self, entry: Any, template: Tensor | None) -> Tensor:
         sharded = "size" in entry
-        name = stored_key(entry["key"], self._from, sharded, self._manifest["replicated"])
+        name = stored_key(entry["key"], self._from, sharded, entry["key"] in self._chunks)
         dtype = getattr(torch, entry["dtype"])
         part = shards.chunk(template) if template is not None else None
         if part is None:

@@ -90,6 +90,8 @@ class Part:
         self.plain = json.loads(memory[table : table + plain])
         self._memory = memoryview(memory)
         self.replicated = bool(request["replicated"]) or self.size == 1
+        self.shared = bool(request.get("shared"))
+        """Whether all ranks hold alike what the table calls shared."""
 
     def tensor(self, entry: Json) -> Tensor:
         """Return the tensor of an *entry*, as a view of the memory."""
@@ -101,7 +103,8 @@ class Part:
         objects: dict[MetadataIndex, Any] = {}
         for number, entry in enumerate(self.table):
             sharded = "size" in entry
-            key = stored_key(entry["key"], self.rank, sharded, self.replicated)
+            once = self.replicated or (self.shared and entry.get("shared", False))
+            key = stored_key(entry["key"], self.rank, sharded, once)
             shared = key == entry["key"] and not sharded
             if (shared and number % self.size != self.rank) or not entry.get("owner", True):
                 continue
@@ -158,6 +161,7 @@ def write(request: Json, memory: Any) -> bool:
     told = {
         **{name: request[name] for name in ("rank", "size", "step", "generation")},
         "replicated": part.replicated,
+        "shared": part.shared,
         "table": part.table,
         "plain": part.plain,
         "items": [_told(one, item, directory) for one, item in _paired(results, items)],
@@ -259,7 +263,7 @@ def _commit(books: Catalogue, directory: Place, writer: FileSystemWriter, own: J
             return False
         told.append(json.loads(data))
         sums.append(zlib.crc32(data))
-    if any(one["replicated"] != own["replicated"] for one in told):
+    if any(one.get(name) != own.get(name) for one in told for name in ("replicated", "shared")):
         return False
     items = [item for one in told for item in one["items"]]
     writer.finish(_metadata(items), [[_result(item) for item in items]])

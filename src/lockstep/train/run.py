@@ -145,7 +145,8 @@ class Launcher:
     def _on_world(self, there: Json) -> None:
         self._world = json.loads(there["data"]["world"])
         # What is stored once for all ranks has to be the same in all of them.
-        self.saving.replicated = all(self._world.get(name) for name in ("replicated", "alike"))
+        self.saving.shared = bool(self._world.get("replicated"))
+        self.saving.replicated = self.saving.shared and bool(self._world.get("alike"))
         self.mirror.follow(self.place, self._world)
         seated = processes.is_seated(self.place, self._world)
         if not seated or (not self.member.generation and self._world["generation"] > 1):

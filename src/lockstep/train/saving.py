@@ -67,7 +67,7 @@ class Saving:
             self.books = Catalogue(Path(directory))
         self.problem = ""
         """Why the last save failed; empty when it did not."""
-        self.replicated = False
+        self.replicated = self.shared = False
         """Whether all ranks hold the same, but for what is spread over them."""
         self._persister = Persister()
         self._stated = float(env.get("LOCKSTEP_SAVE_SECONDS", "") or 0)
@@ -176,6 +176,7 @@ class Saving:
             "rank": seat.first + local,
             "size": seat.size,
             "replicated": self.replicated,
+            "shared": self.shared,
         }
         try:
             self.problem = self._persister.write(self._memory.python, request, held.file)

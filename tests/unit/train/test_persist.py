@@ -74,6 +74,54 @@ def test_sharded_ranks_of_another_number_go_on(tmp_path: Path) -> None:
     as_dcp_reads_it(exported, books / "step-000000000003-1")
 
 
+OWN = """
+import hashlib, os, sys, torch, torch.distributed as dist
+from lockstep.train import Checkpointer
+
+class Order:
+    def __init__(self, rank): self.generator = torch.Generator().manual_seed(rank)
+    def state_dict(self): return {"order": self.generator.get_state()}
+    def load_state_dict(self, state): self.generator.set_state(state["order"])
+
+dist.init_process_group("gloo")
+torch.manual_seed(7)
+model = torch.nn.Linear(5, 7)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+order = Order(dist.get_rank())
+ckpt = Checkpointer(model=model, optimizer=optimizer, order=order)
+start = ckpt.restore()
+for step in range(start, int(sys.argv[1])):
+    torch.randn(3, generator=order.generator)
+    model(torch.ones(4, 5)).square().sum().backward()
+    optimizer.step()
+    ckpt.step(step + 1)
+kept = [*model.state_dict().values(), order.generator.get_state()]
+digest = hashlib.sha256(b"".join(one.numpy().tobytes() for one in kept))
+print(start, digest.hexdigest(), flush=True)
+dist.destroy_process_group()
+os._exit(0)
+"""
+
+
+def test_what_ranks_share_is_stored_once_beside_their_own(tmp_path: Path) -> None:
+    script = tmp_path / "own.py"
+    script.write_text(OWN)
+    books = tmp_path / "job-1"
+    pod = RankPod(tmp_path / "first", books)
+    pod.saving.shared = True
+    first = pod.run(script, 2, "3")
+    pod.saving.save_all()
+    assert pod.saving.problem == ""
+    newest = Catalogue(books).entries()[0]
+    assert (newest.step, newest.free) == (3, False)
+    stored = {one["key"] for one in catalogue.manifest(books / newest.directory, 3)["tensors"]}
+    assert {"model.weight", "ranks.0.order.order", "ranks.1.order.order"} <= stored
+    assert "ranks.0.model.weight" not in stored
+    again = RankPod(tmp_path / "second", books).run(script, 2, "3", resume="3")
+    assert [line.split()[1] for line in again] == [line.split()[1] for line in first]
+    assert len({line.split()[1] for line in first}) == 2
+
+
 def read_by_format(path: Path) -> dict[str, Any]:
     """Read a safetensors file of 32-bit floats by the words of the format."""
     import torch
