@@ -101,7 +101,7 @@ class KaiSpec(Strict, frozen=True):
 def volcano(obj: AnyObject) -> Translation:
     """Return a PodGroup of Volcano as a gang."""
     spec = read(obj.spec, VolcanoSpec)
-    return _gang(
+    return gang(
         obj,
         spec.min_member,
         spec.queue,
@@ -113,7 +113,7 @@ def volcano(obj: AnyObject) -> Translation:
 def coscheduling(obj: AnyObject) -> Translation:
     """Return a PodGroup of coscheduling as a gang."""
     spec = read(obj.spec, CoschedulingSpec)
-    return _gang(obj, spec.min_member, "")
+    return gang(obj, spec.min_member, "")
 
 
 def kai(obj: AnyObject, look: Look) -> Translation:
@@ -127,8 +127,8 @@ def kai(obj: AnyObject, look: Look) -> Translation:
     wish = _levels(spec.topology_constraint, "spec.topologyConstraint", look)
     if spec.sub_groups:
         groups = _groups(spec.sub_groups, look)
-        return _gang(obj, 0, spec.queue, groups=groups, topology=wish, **made)
-    return _gang(obj, spec.min_member, spec.queue, topology=wish, **made)
+        return gang(obj, 0, spec.queue, groups=groups, topology=wish, **made)
+    return gang(obj, spec.min_member, spec.queue, topology=wish, **made)
 
 
 def _groups(subs: Sequence[SubGroup], look: Look) -> list[Json]:
@@ -172,7 +172,8 @@ def _levels(wish: TopologyConstraint | None, at: str, look: Look) -> Json | None
     )
 
 
-def _gang(obj: AnyObject, members: int, queue: str, **more: Any) -> Translation:
+def gang(obj: AnyObject, members: int, queue: str, **more: Any) -> Translation:
+    """Return the Gang made of *obj*; of *more* of its spec what is empty is left out."""
     meta = obj.metadata
     spec: Json = {} if more.get("groups") else {"minMember": max(1, members)}
     if found := queue_of(meta.labels, meta.namespace) or queue:
@@ -199,13 +200,13 @@ _USUAL: Final = {
 
 def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
     """Return the status of *obj*, of which *natives* were made."""
-    gang = next((one for one in natives if isinstance(one, Gang)), None)
+    made = next((one for one in natives if isinstance(one, Gang)), None)
     group = obj.api_version.partition("/")[0]
     conditions = []
     told = "; and ".join(str(one) for one in wrong)
     reason = "Refused"
-    if not told and gang is not None and gang.status.message:
-        told, reason = gang.status.message, gang.status.reason or "NotEnoughResources"
+    if not told and made is not None and made.status.message:
+        told, reason = made.status.message, made.status.reason or "NotEnoughResources"
     if told:
         conditions.append(
             {
@@ -217,13 +218,13 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
             }
         )
     status: Json = {"conditions": conditions} if conditions else {}
-    if gang is None:
+    if made is None:
         return status
-    phase = gang.status.phase
+    phase = made.status.phase
     words = _PHASES.get(group, {}) | _USUAL.get(group, {})
     return {
         **status,
         "phase": words.get(phase, phase),
-        "running": gang.status.running,
-        **({"scheduled": gang.status.bound} if group == COSCHEDULING.group else {}),
+        "running": made.status.running,
+        **({"scheduled": made.status.bound} if group == COSCHEDULING.group else {}),
     }

@@ -11,7 +11,8 @@ from lockstep.cli.views.explain import claims_within, data_lines
 
 def cache(node: str, **status: Any) -> DatasetCache:
     spec = DatasetCacheSpec(node=node, dataset="images")
-    return DatasetCache(ObjectMeta(name=f"images.{node}"), spec, DatasetCacheStatus(**status))
+    about = ObjectMeta(name=f"images.{node}")
+    return DatasetCache(metadata=about, spec=spec, status=DatasetCacheStatus(**status))
 
 
 @pytest.mark.parametrize(

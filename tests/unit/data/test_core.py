@@ -129,7 +129,8 @@ def test_room_is_counted_in_whole_blocks(size: int) -> None:
 def test_of_no_files_no_share_is_cached(size: int, share: str | None) -> None:
     meta = ObjectMeta(name="d", namespace="n")
     held = DatasetCacheStatus(files=int(size > 0), bytes=size, cached_bytes=min(size, GIB))
-    cache = DatasetCache(meta, DatasetCacheSpec(node="node-1", dataset="d"), held)
+    known = DatasetCacheSpec(node="node-1", dataset="d")
+    cache = DatasetCache(metadata=meta, spec=known, status=held)
     seen = Seen(Dataset(meta), caches=[cache])
     told = dataset_status(seen, "Bound", "Ready", "", "2026-11-01T00:00:00Z")
     assert told.cache_states.get("cachedPercentage") == share

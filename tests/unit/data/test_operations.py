@@ -71,7 +71,7 @@ def cache(version: str = "v1", reload: str = "", listed: str = "v1") -> DatasetC
         cached_files=2,
         targets={"/": ALL},
     )
-    return DatasetCache(meta("d.n"), spec, status)
+    return DatasetCache(metadata=meta("d.n"), spec=spec, status=status)
 
 
 def load(policy: str, status: OperationStatus | None = None, **spec: Any) -> DataLoad:

@@ -12,10 +12,10 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from lockstep.api.core import AnyObject
-from lockstep.api.gang import GANGS, Gang
+from lockstep.api.gang import Gang
 from lockstep.api.validation import Problem
 from lockstep.api.wire import Json
-from lockstep.compat.pods import queue_of
+from lockstep.compat.podgroups import gang
 from lockstep.compat.tiers import by_labels
 from lockstep.compat.translation import Look, Native, Refused, Strict, Translation, read
 
@@ -74,38 +74,30 @@ def to_native(obj: AnyObject, look: Look) -> Translation:
         raise Refused("spec.schedulingPolicy", None, "must be either gang or basic")
     if spec.priority is not None and not spec.priority_class_name:
         raise Refused("spec.priority", spec.priority, "is said by priorityClassName")
-    meta = obj.metadata
-    made: Json = {"minMember": policy.gang.min_count if policy.gang else 1}
-    if queue := queue_of(meta.labels, meta.namespace):
-        made["queue"] = queue
-    if spec.priority_class_name:
-        made["priorityClassName"] = spec.priority_class_name
-    if wish := _wish(spec.scheduling_constraints, look):
-        made["topology"] = wish
-    body = {
-        "apiVersion": GANGS.api_version,
-        "kind": GANGS.kind,
-        "metadata": {"name": meta.name, "namespace": meta.namespace},
-        "spec": made,
-    }
-    return Translation((body,))
+    return gang(
+        obj,
+        policy.gang.min_count if policy.gang else 1,
+        "",
+        priorityClassName=spec.priority_class_name,
+        topology=_wish(spec.scheduling_constraints, look),
+    )
 
 
 def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
     """Return the status of *obj*, of which *natives* were made."""
-    gang = next((one for one in natives if isinstance(one, Gang)), None)
+    made = next((one for one in natives if isinstance(one, Gang)), None)
     told = "; and ".join(map(str, wrong))
-    if gang is None and not told:
+    if made is None and not told:
         return {}
-    placed = gang is not None and gang.status.phase in _PLACED
-    if gang is not None and not told:
-        told = gang.status.message
+    placed = made is not None and made.status.phase in _PLACED
+    if made is not None and not told:
+        told = made.status.message
     condition: Json = {
         "type": SCHEDULED,
         "status": "True" if placed else "False",
         "reason": "Refused" if wrong else "Scheduled" if placed else "Unschedulable",
         "message": "" if placed else told,
-        "lastTransitionTime": (gang.status.placed_at if placed and gang is not None else None)
+        "lastTransitionTime": (made.status.placed_at if placed and made is not None else None)
         or obj.metadata.creation_timestamp
         or "",
     }
