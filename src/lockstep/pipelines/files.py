@@ -14,7 +14,7 @@ import signal
 import sys
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lockstep.api.wire import Json
 from lockstep.pipelines import store
@@ -22,6 +22,9 @@ from lockstep.pipelines.store import FilesError
 
 MESSAGE = 4096
 """Most bytes of a last message."""
+
+_BOOLEANS: Final = {"True": True, "False": False}
+"""Words that components in Python write for a boolean; JSON has others."""
 
 
 def fetch(orders: Json) -> None:
@@ -95,6 +98,8 @@ def _parameter(one: Json, path: Path) -> Any:
         raise FilesError(f"output {one['name']}: {error}") from error
     if one["kind"] == "Text":
         return text.removesuffix("\n")
+    if text.strip() in _BOOLEANS:
+        return _BOOLEANS[text.strip()]
     try:
         return json.loads(text)
     except ValueError as error:

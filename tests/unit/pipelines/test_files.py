@@ -27,6 +27,12 @@ def test_parameters_are_text_or_json(tmp_path: Path) -> None:
     assert keep(orders) == {"a": "7", "b": {"x": [1, None]}}
 
 
+@pytest.mark.parametrize("word", [True, False])
+def test_booleans_as_python_writes_them_are_booleans(tmp_path: Path, word: bool) -> None:
+    (tmp_path / "a").write_text(str(word))
+    assert keep({"outputs": [output(tmp_path, "a", "Json")]}) == {"a": word}
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
