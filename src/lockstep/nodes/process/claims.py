@@ -29,10 +29,12 @@ class NotYet(ConfigError):
 
 
 class Claims:
-    """Finds what claims stand for on the node *name*; none lies in *hidden*."""
+    """Finds what claims stand for on the node *name*; none lies in *hidden*, but for *shown*."""
 
-    def __init__(self, client: Client, name: str, hidden: tuple[str, ...] = ()) -> None:
-        self._client, self._name = client, name
+    def __init__(
+        self, client: Client, name: str, hidden: tuple[str, ...] = (), shown: str = ""
+    ) -> None:
+        self._client, self._name, self._shown = client, name, shown
         self._hidden = tuple(Path(one) for one in hidden)
         self.no_cache: Callable[[], str] = str
         """Tells why this node keeps no datasets; empty where it does."""
@@ -96,7 +98,9 @@ class Claims:
         real = path.resolve()
         if not path.is_absolute() or not real.is_dir():
             raise ConfigError(f"persistentvolume {volume!r}: {path} is no directory of this node")
-        for one in self._hidden:
+        # Volumes there are made for one claim each, by the controller or an administrator.
+        within = bool(self._shown) and Path(self._shown) in real.parents
+        for one in () if within else self._hidden:
             if real.is_relative_to(one) or one.is_relative_to(real):
                 raise ConfigError(
                     f"persistentvolume {volume!r}: {path} holds what pods may not see"

@@ -179,7 +179,7 @@ class _Node:
             names=self.names,
             tokens=Tokens(client),
             contents=self.contents,
-            claims=Claims(client, name, allowed.hidden),
+            claims=Claims(client, name, allowed.hidden, allowed.by_namespace),
             event=self.event,
             allocatable=plain.allocatable,
             kept=KeptLogs(data / "kept"),
