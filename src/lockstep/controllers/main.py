@@ -40,8 +40,8 @@ Register = Callable[[Manager, Options], None]
 def _add_one_machine(manager: Manager, options: Options) -> None:
     """Serve what kube-controller-manager and a provisioner of volumes serve on a cluster."""
     add_workloads(manager)
-    if options.artefacts:
-        add_local_volumes(manager, Path(options.artefacts, "volumes"))
+    if options.artefacts:  # no namespace begins with a dot
+        add_local_volumes(manager, Path(options.artefacts, ".volumes"))
 
 
 CONTROLLERS: Final[tuple[Register, ...]] = (
