@@ -51,7 +51,7 @@ def keep(served: Served, new: Json, old: Json) -> None:
 def _put(obj: Json, told: dict[str, str]) -> None:
     meta = obj.setdefault("metadata", {})
     given = meta.get("annotations") or {}
-    if isinstance(given, dict):  # what is none is refused later, by its field
+    if isinstance(given, dict):  # other values are refused later, by their field
         meta["annotations"] = creator_policy.unsigned(given) | told
 
 

@@ -56,8 +56,7 @@ def pod(seen: SeenKernel, settings: Settings) -> Json:
     first: Json = next(iter(notebook.get("containers") or []), {})
     mounts = [*first.get("volumeMounts", []), *_mounts(environment)]
     image = environment.image or KERNEL_IMAGE
-    if image == KERNEL_IMAGE:
-        image = settings.kernel_image
+    image = settings.kernel_image if image == KERNEL_IMAGE else image
     limits = {name: str(amount) for name, amount in environment.resources.items()}
     container: Json = {
         "name": "kernel",
