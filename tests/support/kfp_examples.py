@@ -48,10 +48,10 @@ def examples() -> Iterator[Example]:
         text = re.sub(r"kfp==[\w.]+", "kfp", file.read_text())
         documents = [one for one in yaml.safe_load_all(text) if one]
         name = str(file.relative_to(EXAMPLES))
-        yield Example(name, documents, _needs(documents[0], text))
+        yield Example(name, documents, needs(documents[0], text))
 
 
-def _needs(tree: Any, text: str) -> str:
+def needs(tree: Any, text: str) -> str:
     """Return what a pipeline needs that a process node has not; empty where nothing."""
     executors = (tree.get("deploymentSpec") or {}).get("executors") or {}
     containers = [one["container"] for one in executors.values() if "container" in one]
