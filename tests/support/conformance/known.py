@@ -71,6 +71,12 @@ KNOWN: Final[tuple[Known, ...]] = (
         "no token is mounted into a pod that does not ask for one",
     ),
     Known(
+        "pod: of another scheduler|all pods, at once",
+        r"\.body(\.items\[\d+\])?\.metadata\.(annotations|managedFields.*)",
+        MEANT,
+        "the server writes down who created a pod of Lockstep's scheduler, and their groups",
+    ),
+    Known(
         "jane, without rights: version",
         r"\.body\.(compiler|emulation.*|git.*|goVersion|minCompatibility.*|platform)",
         MEANT,
