@@ -12,6 +12,7 @@ from lockstep.health.core.signatures.nccl import NCCL
 from lockstep.health.core.signatures.parts import FALLBACK
 from lockstep.health.core.signatures.program import GENERIC, PROGRAM
 from lockstep.health.core.signatures.runtime import RUNTIME
+from lockstep.health.core.signatures.submissions import SUBMISSIONS
 from lockstep.health.core.signatures.surroundings import SURROUNDINGS
 from lockstep.health.core.signatures.xids import signatures as xids
 
@@ -21,6 +22,7 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     *NCCL,
     *PROGRAM,
     *MACHINE,
+    *SUBMISSIONS,
     *RUNTIME,
     *SURROUNDINGS,
     *GENERIC,

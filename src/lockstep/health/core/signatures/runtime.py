@@ -174,7 +174,7 @@ _ENDS: Final[tuple[Row, ...]] = (
         "static",
     ),
     (
-        r"\(signal 7\)|exit code:? 135\b|return code = -7\b",
+        r"\(signal 7\)|(?:exit(?:ed)?(?: with)? ?(?:status )?code:?|exitcode:?|return code =) ?(?:135|-7)\b",
         "user",
         "stop_and_tell_user",
         0.7,
@@ -184,7 +184,7 @@ _ENDS: Final[tuple[Row, ...]] = (
         "weak",
     ),
     (
-        r"\(signal (?:11|6|4|8)\)|exit code:? 13[2469]\b|(?:exitcode\s*:?|return code =) ?-(?:11|4|8)\b",
+        r"\(signal (?:11|6|4|8)\)|exit code:? 13[2469]\b|(?:exit(?:ed)?(?: with)? ?(?:status )?code\s*:?|return code =) ?(?:-(?:11|4|8)|13[2469])\b",
         "software",
         "restart_in_place",
         0.45,
@@ -240,7 +240,7 @@ _MEMORY: Final[tuple[Row, ...]] = (
 
 _PROGRAM: Final[tuple[Row, ...]] = (
     (
-        r"(?:exitcode\s*:?|return code =) ?-9\b|SIGKILL|[Ss]ignal 9\b|exit code:? 137|Exit Code: 9\b|code 137|(?:^|\s)Killed$|已杀死",
+        r"(?:exit(?:ed)?(?: with)? ?(?:status )?code\s*:?|return code =) ?(?:-9|137)\b|SIGKILL|[Ss]ignal 9\b|exit code:? 137|Exit Code: 9\b|code 137|(?:^|\s)Killed$|已杀死",
         "unknown",
         "restart_in_place",
         0.4,

@@ -68,7 +68,7 @@ _NETWORK: Final[tuple[Row, ...]] = (
         "weak",
     ),
     (
-        r"ORTE (?:has lost communication|was unable)|unable to complete a TCP connection|Zero Bytes were transmitted|contact slurm controller|orted.*(?:failed|died)|ssh: connect to host|lost connection with|heartbeat.*(?:timed? ?out|lost|missed)|missed .*heartbeats|node .*(?:marked dead|has been marked dead)|coordination service|tasks are unhealthy|Barrier timed out|HCCL.*(?:timeout|failed)|hccl api failed|EI000\d|DEADLINE_EXCEEDED|UNAVAILABLE:",
+        r"ORTE (?:has lost communication|was unable)|unable to complete a TCP connection|Zero Bytes were transmitted|orted.*(?:failed|died)|ssh: connect to host|lost connection with|heartbeat.*(?:timed? ?out|lost|missed)|missed .*heartbeats|node .*(?:marked dead|has been marked dead)|coordination service|tasks are unhealthy|Barrier timed out|HCCL.*(?:timeout|failed)|hccl api failed|EI000\d|DEADLINE_EXCEEDED|UNAVAILABLE:",
         "network",
         "restart_in_place",
         0.5,
@@ -101,7 +101,7 @@ _PLATFORM: Final[tuple[Row, ...]] = (
         "",
     ),
     (
-        r"DUE TO TIME LIMIT|TERM_RUNLIMIT|walltime \S+ exceeded limit|DeadlineExceeded|active longer than specified deadline",
+        r"DUE TO TIME LIMIT|TERM_RUNLIMIT|walltime \S+ exceeded limit|(?:^|[^= ] |[^= ])DeadlineExceeded|active longer than specified deadline",
         "user",
         "stop_and_tell_user",
         0.9,
@@ -121,7 +121,7 @@ _PLATFORM: Final[tuple[Row, ...]] = (
         "",
     ),
     (
-        r"FailedCreatePodSandBox|UnexpectedAdmissionError|[Ii]nsufficient (?:nvidia|amd)\.com/gpu|[Ff]ailed to create (?:pod )?sandbox|Allocate failed due to|CNI .*(?:failed|error)|failed to (?:set ?up|create) .*network|cgroup.*(?:no space|not found)|ContainerStatusUnknown|PLEG is not healthy",
+        r"UnexpectedAdmissionError|[Ii]nsufficient (?:nvidia|amd)\.com/gpu|Allocate failed due to|CNI .*(?:failed|error)|failed to (?:set ?up|create) .*network|cgroup.*(?:no space|not found)|ContainerStatusUnknown|PLEG is not healthy",
         "platform",
         "restart_in_place",
         0.75,
