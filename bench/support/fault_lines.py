@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bench.support.fifth_lines import FIFTH
 from bench.support.fourth_lines import FOURTH
 from bench.support.judged_lines import JUDGED_GROUPS
 from bench.support.later_lines import LATER
@@ -480,7 +481,7 @@ RULES: Final = (
     ),
     *(
         Labelled(text, class_, action, _SITE + link)
-        for class_, action, _, some in (*LATER, *SECOND, *THIRD, *FOURTH)
+        for class_, action, _, some in (*LATER, *SECOND, *THIRD, *FOURTH, *FIFTH)
         for link, text in some
     ),
 )

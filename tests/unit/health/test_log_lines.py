@@ -23,7 +23,7 @@ def right(one: Labelled, verdict: Diagnosis) -> bool:
 
 def test_no_repository_has_lines_in_both_halves() -> None:
     assert not {one.repository for one in RULES} & {one.repository for one in JUDGED}
-    assert len({one.repository for one in JUDGED}) >= 35
+    assert len({one.repository for one in JUDGED}) >= 100
     assert len(RULES) + len(JUDGED) >= 400
 
 
@@ -33,10 +33,10 @@ def test_the_rules_fit_the_half_they_were_written_on() -> None:
 
 
 def test_the_rules_fit_lines_they_were_not_written_on() -> None:
-    """What was measured once: class and action 67.5 % of 40 lines. It may not get worse."""
+    """Measured once on 107 lines: class 70.1 %, action 73.8 %. It may not get worse."""
     found = judged(JUDGED)
-    assert sum(one.class_ == v.class_ for one, v in found) >= 0.67 * len(JUDGED)
-    assert sum(one.action == v.action.partition(":")[0] for one, v in found) >= 0.67 * len(JUDGED)
+    assert sum(one.class_ == v.class_ for one, v in found) >= 0.70 * len(JUDGED)
+    assert sum(one.action == v.action.partition(":")[0] for one, v in found) >= 0.73 * len(JUDGED)
 
 
 def test_no_error_of_a_user_is_blamed_on_hardware() -> None:

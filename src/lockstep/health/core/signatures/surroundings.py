@@ -38,6 +38,16 @@ _NETWORK: Final[tuple[Row, ...]] = (
         "weak",
     ),
     (
+        r"may indicate a possible application crash on rank",
+        "unknown",
+        "restart_in_place",
+        0.35,
+        "another rank ended before all had met",
+        "This may indicate a possible application crash on rank 0 or a network set up issue.",
+        _TORCH,
+        "weak",
+    ),
+    (
         r"Host key verification failed|Permission denied \(publickey|ssh: Could not resolve",
         "user",
         "stop_and_tell_user",
