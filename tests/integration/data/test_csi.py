@@ -52,9 +52,9 @@ class Kubelet:
         name = cache_name(dataset, NODE)
         given = {"version": "v1", "path": str(files), "bound": True, **status}
         self.caches["ann", name] = DatasetCache(
-            ObjectMeta(name=name, namespace="ann"),
-            DatasetCacheSpec(NODE, dataset, version="v1"),
-            DatasetCacheStatus(**given),
+            metadata=ObjectMeta(name=name, namespace="ann"),
+            spec=DatasetCacheSpec(NODE, dataset, version="v1"),
+            status=DatasetCacheStatus(**given),
         )
 
     async def socket(self) -> Path:
