@@ -102,7 +102,7 @@ async def test_a_workload_priority_class_comes_and_goes_with_its_class(cluster: 
     await eventually(gone, 60, "the end of the PriorityClass")
 
 
-async def test_the_claims_of_a_jobset_are_made_and_belong_to_it(cluster: Cluster) -> None:
+async def test_claims_of_a_jobset_are_made_and_belong_to_it(cluster: Cluster) -> None:
     mounts = [{"name": "cache", "mountPath": "/cache"}]
     pod = template("sh", "-c", "true", volumeMounts=mounts)
     claim = {

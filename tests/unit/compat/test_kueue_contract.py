@@ -165,7 +165,7 @@ def test_a_level_that_is_no_tier_is_named() -> None:
         under(obj, world(a=H100))
 
 
-def test_part_of_the_pods_is_enough_where_the_job_says_so() -> None:
+def test_part_of_the_pods_is_enough_where_asked() -> None:
     obj = job()
     obj.spec["parallelism"] = 4
     obj.metadata.annotations["kueue.x-k8s.io/job-min-parallelism"] = "2"

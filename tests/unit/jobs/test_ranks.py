@@ -471,7 +471,7 @@ def test_a_lost_pods_parts_come_from_where_they_are_kept(
     assert world.world().sources == sources
 
 
-def test_launchers_keep_copies_for_each_other_once_all_hold_a_state() -> None:
+def test_launchers_keep_copies_once_all_hold_a_state() -> None:
     world = running(role(replicas=2))
     addresses = ["10.0.0.1:7", "10.0.0.2:7"]
     first = [{"local": 0, "step": 1, "sum": 5}]

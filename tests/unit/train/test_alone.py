@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def test_one_process_is_a_rank_only_where_asked(
     world = {"generation": 1, "master": "127.0.0.1", "port": port}
     world |= {"parts": [{"role": "w", "pods": 1, "processes": 1}]}
     bare = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    path = f"{torchrun_directory(tmp_path)}{os.pathsep}{os.environ['PATH']}"
-    env = {**bare, **node_variables(place, world, ""), "PATH": path}
+    # The Python that has torch is not everywhere the first on the path.
+    path = (torchrun_directory(tmp_path), Path(sys.executable).parent, os.environ["PATH"])
+    env = {**bare, **node_variables(place, world, ""), "PATH": os.pathsep.join(map(str, path))}
     words = command.replace("SCRIPT", str(script)).replace("OUT", str(out))
     program, _, rest = words.partition(" ")
     arguments = ["-c", rest[4:-1]] if program == "sh" else rest.split()
