@@ -77,8 +77,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput") or reporter is None or not not_tested.strict():
         return
     patterns = not_tested.listed(not_tested.LISTED.read_text())
-    if not_tested.unlisted(_skipped(reporter), patterns) and session.exitstatus == 0:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if not_tested.unlisted(_skipped(reporter), patterns):
+        ends = {0: pytest.ExitCode.TESTS_FAILED, 1: not_tested.UNTESTED_TOO}
+        session.exitstatus = ends.get(int(session.exitstatus), session.exitstatus)
 
 
 @pytest.hookimpl(trylast=True)

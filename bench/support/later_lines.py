@@ -497,7 +497,7 @@ LATER: Final[tuple[Group, ...]] = (
             ("lkeab/BCNet/issues/53", "RuntimeError: Application timeout caused pair closure"),
             (
                 "FoundationVision/VNext/issues/9",
-                "RuntimeError: [/opt/conda/conda-bld/pytorch_1656352430114/work/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:136] Timed out waiting 1800000ms for send operation to complete",
+                "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:136] Timed out waiting 1800000ms for send operation to complete",
             ),
             (
                 "PaddlePaddle/Paddle/issues/64679",

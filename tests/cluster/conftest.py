@@ -12,7 +12,7 @@ from tests.support.on_cluster import OnCluster
 from tests.support.stub_gpus import StubGpus
 from tools.cluster import cluster as clusters
 from tools.cluster import install
-from tools.cluster.cluster import ClusterError
+from tools.cluster.cluster import MachineLacks
 
 NAME = "LOCKSTEP_TEST_CLUSTER"
 """Variable with the name of a cluster that is kept, for those who write stories."""
@@ -34,7 +34,7 @@ def bare_cluster() -> Iterator[clusters.Cluster]:
     stub_gpus.build()  # before nodes mount it: one that is built anew is another file
     try:
         found, _ = clusters.up(name or "tests", gpus=GPUS)
-    except ClusterError as error:
+    except MachineLacks as error:
         pytest.skip(f"no cluster: {error}")
     yield found
     if name:

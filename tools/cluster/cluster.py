@@ -29,6 +29,10 @@ class ClusterError(Exception):
     """The cluster cannot be as asked; the text says why and what to do."""
 
 
+class MachineLacks(ClusterError):
+    """This machine cannot run a cluster at all, for want of rights or programs."""
+
+
 @dataclass
 class Cluster:
     """A cluster that runs."""
@@ -152,19 +156,19 @@ def down(name: str) -> bool:
 def require() -> None:
     """Refuse a machine that cannot run a cluster, and say what it lacks."""
     if os.geteuid() != 0:
-        raise ClusterError(
+        raise MachineLacks(
             "A cluster needs root: it makes network, mount and PID namespaces. "
             "Run: sudo -E make cluster"
         )
     if absent := [name for name in _TOOLS if shutil.which(name) is None]:
-        raise ClusterError(
+        raise MachineLacks(
             f"A cluster needs {', '.join(absent)}, which are not on the PATH. Run: .ci/packages"
         )
 
 
 def _make(record: Record) -> Cluster:
     if missing := programs.missing():
-        raise ClusterError(
+        raise MachineLacks(
             f"A cluster needs {', '.join(missing)}, which are not built. "
             "Run: make cluster-programs (about 10 minutes, once)"
         )

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from lockstep.api.core import PODS, Pod
+from lockstep.api.wire import Json
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 
-Json = dict[str, Any]
 Result = Literal["held", "OPEN", "not tried"]
 
 PATIENCE: Final = 90.0

@@ -18,11 +18,10 @@ from aiohttp import web
 from lockstep.api import timestamp
 from lockstep.api.core import CONFIG_MAPS, ConfigMap
 from lockstep.api.model_version import MODEL_VERSIONS, ModelVersion
+from lockstep.api.wire import Json
 from lockstep.compat.translation import Refused
 from lockstep.kube.client import Client
 from lockstep.pipelines.rest_words import body_of, slug
-
-Json = dict[str, Any]
 
 RUN_LABEL: Final = "lockstep.dev/mlflow-run"
 _STAGES: Final = {

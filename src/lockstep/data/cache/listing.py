@@ -20,9 +20,11 @@ from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
+from lockstep.api.backoff import Backoff, Pauses
 from lockstep.data.core.manifest import Found
 
 _TRIES: Final = 5
+_PAUSES: Final = Backoff(initial=0.4, cap=5.0, jitter=0.2)
 _TIMEOUT: Final = 60.0
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _LONGEST: Final = 32 << 20
@@ -92,6 +94,7 @@ def _found(one: Element, prefix: int, encoded: bool) -> Found:
 
 
 def _page(url: str, region: str, secrets: Mapping[str, str]) -> Element:
+    pauses = Pauses(_PAUSES)
     for left in reversed(range(_TRIES)):
         try:
             # Its opener knows HTTP alone.
@@ -109,7 +112,7 @@ def _page(url: str, region: str, secrets: Mapping[str, str]) -> Element:
         except (OSError, HTTPException, ParseError, ValueError) as error:
             if not left:
                 raise ListingFailed(0, f"the store does not list: {error}") from error
-        time.sleep(0.2 * 2 ** (_TRIES - left))
+        time.sleep(pauses.failed())
     raise AssertionError("the last try raises or returns")
 
 
