@@ -20,6 +20,7 @@ TARGET: Final = HERE.parents[1] / "src/lockstep/devices/kubelet/wire"
 SOURCES: Final = {
     "deviceplugin": "pkg/apis/deviceplugin/v1beta1/api.proto",
     "dra": "pkg/apis/dra/v1/api.proto",
+    "drahealth": "pkg/apis/dra-health/v1alpha1/api.proto",
     "pluginregistration": "pkg/apis/pluginregistration/v1/api.proto",
     "podresources": "pkg/apis/podresources/v1/api.proto",
 }

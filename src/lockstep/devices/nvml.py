@@ -102,9 +102,15 @@ def all_cards(lib: Any) -> list[Card]:
     handles: dict[int, Any] = {}
 
     def look(index: int) -> Card:
-        found = card(lib, index)
-        if not found.trouble:
+        try:
+            found = card(lib, index)
+            # A card that was lost meanwhile told half of what it is.
             handles[index] = handle(lib, index)
+        except lib.NVMLError as error:
+            return Card(index=index, trouble=f"NVML: {error}")
+        except (ValueError, TypeError, AttributeError) as error:
+            log.exception("GPU %d: what NVML says of it cannot be read", index)
+            return Card(index=index, trouble=f"NVML's answer cannot be read: {error}")
         return found
 
     found = _each(range(count), look)
@@ -145,12 +151,13 @@ def handle(lib: Any, index: int) -> Any:
 
 
 def card(lib: Any, index: int) -> Card:
-    """Return what NVML says of one card; its ``trouble`` when it cannot be reached."""
-    try:
-        device = handle(lib, index)
-        uuid = str(lib.nvmlDeviceGetUUID(device))
-    except lib.NVMLError as error:
-        return Card(index=index, trouble=f"NVML: {error}")
+    """Return what NVML says of one card.
+
+    Raises:
+        pynvml.NVMLError: when the card cannot be reached.
+    """
+    device = handle(lib, index)
+    uuid = str(lib.nvmlDeviceGetUUID(device))
     memory = known(lib, lib.nvmlDeviceGetMemoryInfo, device)
     links = [
         number

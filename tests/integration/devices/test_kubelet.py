@@ -138,6 +138,16 @@ class Place:
             found[file.name] = device["containerEdits"]["env"]
         return found
 
+    def health(self, name: str) -> list[str]:
+        """Return the health of a pod's claimed devices as kubelet writes it."""
+        pod = self.cluster.request("GET", f"{PODS}/{name}").json
+        return [
+            device["health"]
+            for container in pod.get("status", {}).get("containerStatuses", [])
+            for resource in container.get("allocatedResourcesStatus", [])
+            for device in resource["resources"]
+        ]
+
     def annotation(self, name: str) -> str:
         meta = self.cluster.request("GET", f"{PODS}/{name}").json["metadata"]
         return str(meta.get("annotations", {}).get("lockstep.dev/gpus", ""))
@@ -412,9 +422,19 @@ def test_a_prepared_claims_card_goes_to_no_other_pod(place: Place) -> None:
     assert f"LOCKSTEP_DEVICES_GPU={card}" in variables
     if place.kubelet.has_cdi:
         assert f"LOCKSTEP_DEVICES_GPU={card}\n" in output
+    eventually_sync(lambda: place.health("claimed") == ["Healthy"], 60, "kubelet knows the health")
     place.agent.kill()
+    # A reboot empties the directory of specifications; a claim that is gone left its file.
+    specifications = place.prepared()
+    for name in specifications:
+        (place.kubelet.cdi / name).unlink()
+    other = ({FIRST, SECOND} - {card}).pop()
+    stale = place.kubelet.directory / f"plugins/{DRIVER}/claims/gone.json"
+    stale.write_text(json.dumps({"claim": "default/gone", "cards": [other]}))
     place.agent.start()
     eventually_sync(lambda: place.usable() == {FIRST, SECOND}, 90, "kubelet knows both cards")
+    eventually_sync(lambda: place.prepared() == specifications, 60, "specifications are back")
+    assert not stale.exists()
     # A pod that another scheduler bound gets the other card, though kubelet counts both as free.
     place.create("foreign", node="real")
     assert card not in place.output("foreign")

@@ -10,7 +10,7 @@ from lockstep.devices.core.fields import FIELDS
 from lockstep.devices.core.holders import Holder
 from lockstep.devices.core.model import Card
 
-CARD = Card(index=3, uuid="GPU-3", model='NVIDIA "H200"', pci="0000:17:00.0")
+CARD = Card(index=3, uuid="GPU-3", model='NVIDIA "H200"', pci="0000:17:00.0", driver="580.105.08")
 ONE = Holder("team", "a-0", "main", "u1", queue="q", gang="g", job="a", rank="0")
 OTHER = Holder("team", "b-0", "main", "u2")
 EVERYTHING = {field.key: 8.0 for field in FIELDS}
@@ -64,6 +64,7 @@ def test_labels_are_those_of_dcgm_exporter_and_of_the_pod() -> None:
         "device": "nvidia3",
         "modelName": 'NVIDIA "H200"',
         "hostname": "n",
+        "DCGM_FI_DRIVER_VERSION": "580.105.08",
         "container": "main",
         "namespace": "team",
         "pod": "a-0",

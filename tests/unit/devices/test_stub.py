@@ -81,6 +81,26 @@ def test_mig_devices_are_named_by_their_profiles(tmp_path: Path) -> None:
     assert "mig" not in whole
 
 
+LOST_MEANWHILE = """
+import msgspec, pynvml
+from lockstep.devices import nvml
+handle, asked = pynvml.nvmlDeviceGetHandleByIndex, []
+def once(index):
+    asked.append(index)
+    if asked.count(1) > 1 and index == 1:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+    return handle(index)
+pynvml.nvmlDeviceGetHandleByIndex = once
+print(msgspec.json.encode(nvml.find()[0]).decode())
+"""
+
+
+def test_a_card_that_is_lost_while_it_is_read_is_named(tmp_path: Path) -> None:
+    one, other = json.loads(python(stub(tmp_path, two), LOST_MEANWHILE))
+    assert one["uuid"] and "trouble" not in one
+    assert (other.get("uuid"), other["trouble"]) == (None, "NVML: GPU is lost")
+
+
 def test_a_card_that_hangs_or_is_lost_hides_no_other(tmp_path: Path) -> None:
     troubles = [card.get("trouble", "") for card in found(stub(tmp_path, broken))]
     assert troubles[0] == troubles[3] == ""

@@ -100,7 +100,7 @@ def _split(about: Field, value: float, one: Shown) -> list[float]:
 def _labels_of(
     about: tuple[str, ...], profile: str, instance: int, hostname: str, compat: Compat
 ) -> str:
-    index, uuid, address, model = about
+    index, uuid, address, model, driver = about
     pairs = {
         "gpu": index,
         "UUID": uuid,
@@ -111,13 +111,13 @@ def _labels_of(
     if instance >= 0:
         pairs |= {"GPU_I_PROFILE": profile, "GPU_I_ID": str(instance)}
     pairs["Hostname" if compat == "dcgm3" else "hostname"] = hostname
-    return _text(pairs)
+    return _text(pairs | ({"DCGM_FI_DRIVER_VERSION": driver} if driver else {}))
 
 
 def _card_labels(card: Card, profile: str, instance: int, hostname: str, compat: Compat) -> str:
     # dcgm-exporter writes eight digits of the PCI domain, in capitals.
     address = f"0000{card.pci}".upper() if len(card.pci) == len("0000:00:00.0") else card.pci
-    about = (str(card.index), card.uuid, address, card.model)
+    about = (str(card.index), card.uuid, address, card.model, card.driver)
     return _labels_of(about, profile, instance, hostname, compat)
 
 
