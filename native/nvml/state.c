@@ -105,5 +105,6 @@ nvmlReturn_t state_trouble(int index, const char *call) {
         struct timespec wait = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000L};
         nanosleep(&wait, NULL);
     }
+    if (about_call(index, "crash", call, &error)) abort();
     return about_call(index, "error", call, &error) ? (nvmlReturn_t)error : OK;
 }

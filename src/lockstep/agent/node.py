@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lockstep.agent.settings import Settings
 from lockstep.api.core import Pod
+from lockstep.devices import calls, crashes
 from lockstep.devices.exporter import Exporter
 from lockstep.devices.sharing.accounts import Accounts
 from lockstep.devices.sharing.core.exposition import exposition
@@ -22,6 +23,8 @@ class Node:
     def __init__(self, client: Client, settings: Settings) -> None:
         self.client, self.settings = client, settings
         self.name = settings.node
+        if settings.shares is not None:
+            calls.refuse(crashes.noted(settings.shares.parent))
         self.watch = Watch(xids=Xids(_kept(settings)))
         self.pods: Informer[Pod] = _pods(client, settings.node)
         self.granter = Granter(settings.shares) if settings.shares else None

@@ -1,14 +1,16 @@
 """The door between nvidia-ml-py and NVML: arguments are checked before the library sees them.
 
 A wrong argument crashes the process in C, where Python catches nothing. Here it becomes an error of
-that one call: the log names the call, and the caller goes on without what it would have told.
+that one call: the log names the call, and the caller goes on without what it would have told. Calls
+that crashed all the same are not made again (``crashes``).
 """
 
 from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from lockstep.devices.core.nvml_types import TYPES
@@ -26,6 +28,17 @@ _POINTERS: Final = (
     ctypes.POINTER(ctypes.c_int).__mro__[1],
 )
 _NUMBERS: Final = {"I": ctypes.c_uint, "i": ctypes.c_int, "L": ctypes.c_ulonglong}
+
+_crashed: set[str] = set()
+
+
+def refuse(calls: Iterable[str]) -> None:
+    """Refuse these calls from now on, whichever version of them nvidia-ml-py takes."""
+    _crashed.update(_plain(one) for one in calls)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"_v\d+$", "", name)
 
 
 def checked(lib: Any) -> None:
@@ -50,6 +63,8 @@ def _door(lib: Any, find: Callable[[str], Any]) -> Callable[[str], Callable[...,
 
 def _checking(lib: Any, name: str, function: Any) -> Callable[..., int]:
     refused: set[str] = set()
+    if _plain(name) in _crashed:
+        return _Function(lambda *_: int(lib.NVML_ERROR_NOT_SUPPORTED), function)
 
     def call(*arguments: Any) -> int:
         wrong = mismatch(name, arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,29 @@ def test_a_card_that_is_lost_while_it_is_read_is_named(tmp_path: Path) -> None:
     one, other = json.loads(python(stub(tmp_path, two), LOST_MEANWHILE))
     assert one["uuid"] and "trouble" not in one
     assert (other.get("uuid"), other["trouble"]) == (None, "NVML: GPU is lost")
+
+
+CRASHES = """
+import sys
+from pathlib import Path
+from lockstep.devices import calls, crashes, nvml
+calls.refuse(crashes.noted(Path(sys.argv[1])))
+print([one.memory for one in nvml.find()[0]])
+"""
+
+
+def test_a_call_that_crashed_the_agent_is_not_made_again(tmp_path: Path) -> None:
+    gpus = stub(tmp_path, two)
+    gpus.card(1, {"crash.nvmlDeviceGetMemoryInfo": 1})
+    command = [sys.executable, "-c", CRASHES, str(tmp_path / "kept")]
+    environment = {**os.environ, **gpus.environment()}
+    first = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+    assert first.returncode == -signal.SIGABRT
+    assert python(gpus, CRASHES, str(tmp_path / "kept")) == "[0, 0]\n"
+    gpus.card(1, {"crash.nvmlDeviceGetMemoryInfo": None})
+    (tmp_path / "kept/lockstep-crashed-calls.json").write_text('{"boot": "before", "calls": []}')
+    (tmp_path / "kept/lockstep-crash.txt").unlink()
+    assert python(gpus, CRASHES, str(tmp_path / "kept")) == f"[{141 * 1024}, {141 * 1024}]\n"
 
 
 def test_a_card_that_hangs_or_is_lost_hides_no_other(tmp_path: Path) -> None:
