@@ -10,12 +10,13 @@ import typer
 
 from lockstep.cli.app import App
 from lockstep.cli.connect import InNamespace, run
-from lockstep.cli.failure import CommandFailed, usage
+from lockstep.cli.failure import BadInput, CommandFailed, usage
 from lockstep.cli.options import Cluster, Namespaced, Output
 from lockstep.cli.output import Format, print_lines, print_objects, show
 
 if TYPE_CHECKING:
     from lockstep.api.topology import Rail
+    from lockstep.devices.network.core.fabric import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,27 +119,37 @@ def discover(
     as_hypernodes: Annotated[
         bool, "--as-hypernodes", "Print Volcano's HyperNodes instead."
     ] = False,
+    watch: Annotated[
+        bool, "--watch", "-w", "With --apply: follow the files until interrupted."
+    ] = False,
     output: Output = Format.TABLE,
     target: Cluster,
 ) -> None:
     """Find the network's tree: from what tools printed, or from what the cluster states.
 
     Without a file, topograph's labels and Volcano's HyperNodes are read. Of several sources the
-    first gives the tree, and where they differ is among the faults.
+    first gives the tree, and where they differ is among the faults. With --watch the files are
+    read every 10 s, so that a moved cable counts as soon as they tell of it.
 
     \b
     Examples:
       ibnetdiscover > fabric.txt; lockstep network discover --ibnetdiscover fabric.txt
       lldpcli -f json show neighbors > node1.json; lockstep network discover --lldp node1.json
       lockstep network discover --slurm topology.conf --apply
+      lockstep network discover --ibnetdiscover fabric.txt --apply --watch
     """
     from lockstep.cli import network_discover as work
 
-    named = {
-        option: work.read(option, path)
-        for option, path in asdict(given).items()
-        if path is not None
-    }
+    files = {option: path for option, path in asdict(given).items() if path is not None}
+
+    def look() -> Found:
+        return work.merged({option: work.read(option, path) for option, path in files.items()})
+
+    if watch:
+        if not (apply and files):
+            raise BadInput("--watch follows files: add --apply and, say, --ibnetdiscover FILE")
+        run(target, lambda session: work.follow(session, look))
+    named = {option: work.read(option, path) for option, path in files.items()}
     if not named:
         named = run(target, work.from_cluster)
     if not named:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from lockstep.api.core import NODES
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import TIER_LABEL
 from lockstep.api.topology import TOPOLOGIES, Tier, Topology, TopologySpec
 from lockstep.api.wire import convert, to_builtins
 from lockstep.cli.connect import Session
@@ -23,9 +25,10 @@ from lockstep.devices.core.stated import label
 from lockstep.devices.network.core import sources
 from lockstep.devices.network.core.fabric import Fabric, Fault, Found, resolve
 from lockstep.devices.network.core.infiniband import ibnetdiscover
-from lockstep.kube.errors import NotFound
+from lockstep.kube.errors import ApiError, NotFound
 
-LABEL: Final = "network.lockstep.dev/"
+EVERY: Final = 10.0
+"""Seconds between two looks at the files of ``--watch``."""
 LONGEST: Final = 256 << 20
 NVLINK_BANDWIDTH: Final = 450.0
 
@@ -167,7 +170,7 @@ async def apply(session: Session, found: Found) -> None:
     tiers = [
         Tier(
             name=name,
-            label=f"{LABEL}{name}",
+            label=f"{TIER_LABEL}{name}",
             nvlink=name == fabrics.NVLINK,
             bandwidth=NVLINK_BANDWIDTH if name == fabrics.NVLINK else None,
         )
@@ -186,11 +189,9 @@ async def apply(session: Session, found: Found) -> None:
     there = {
         one.metadata.name: one.metadata.labels for one in (await session.client.list(NODES)).items
     }
-    for name, path in sorted(found.nodes.items()):
-        if name not in there:
-            note(f"the cluster has no node {name}; it gets no labels")
-            continue
-        labels = {f"{LABEL}{t}": label(d) or None for t, d in zip(found.tiers, path, strict=True)}
+    for name in sorted(found.nodes.keys() - there.keys()):
+        note(f"the cluster has no node {name}; it gets no labels")
+    for name, labels in labels_of(found, there).items():
         if any(there[name].get(key) != value for key, value in labels.items()):
             await session.client.patch(NODES, name, {"metadata": {"labels": labels}})
     spec = to_builtins(TopologySpec(tiers=[*tiers, node], rails=rails))
@@ -199,6 +200,46 @@ async def apply(session: Session, found: Found) -> None:
         await session.client.create(TOPOLOGIES, body)
     else:
         await session.client.patch(TOPOLOGIES, "default", {"spec": spec})
+
+
+def labels_of(
+    found: Found, there: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str | None]]:
+    """Return the labels that each of the cluster's nodes should have; none for one to be removed.
+
+    A node that the tree does not have keeps its labels while their switches are in the tree.
+    """
+    keys = [f"{TIER_LABEL}{tier}" for tier in found.tiers]
+    known = [{label(path[at]) for path in found.nodes.values()} for at in range(len(keys))]
+    wanted: dict[str, dict[str, str | None]] = {}
+    for name, labels in sorted(there.items()):
+        if name in found.nodes:
+            wanted[name] = {
+                key: label(domain) or None
+                for key, domain in zip(keys, found.nodes[name], strict=True)
+            }
+        else:
+            wanted[name] = {
+                key: None
+                for key, domains in zip(keys, known, strict=True)
+                if key in labels and labels[key] not in domains
+            }
+    return wanted
+
+
+async def follow(session: Session, look: Callable[[], Found]) -> None:
+    """Make the tree the cluster's whenever *look* tells another one, until cancelled."""
+    before: Found | None = None
+    while True:
+        try:
+            found = look()
+            if found != before:
+                await apply(session, found)
+                before = found
+                note(f"{len(found.nodes)} nodes, {len(found.faults)} faults: applied")
+        except (BadInput, ApiError) as error:
+            note(f"{error}; the cluster's tree stays as it is")
+        await asyncio.sleep(EVERY)
 
 
 def shown(found: Found) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import Annotated, Literal, TypeVar
 from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.device_usage import DEVICE_USAGES, DeviceUsage
 from lockstep.api.gang import GANGS
-from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
@@ -58,6 +57,7 @@ class Subject(StrEnum):
     SHARES = "shares"
     QUEUES = "queues"
     JOBS = "jobs"
+    PROCESSES = "processes"
 
 
 FILTERED = (Subject.GPUS, Subject.PODS, Subject.SHARES)
@@ -67,14 +67,16 @@ FILTERED = (Subject.GPUS, Subject.PODS, Subject.SHARES)
 def top(
     what: Annotated[
         str,
-        "[nodes|gpus|pods|shares|queues|jobs|JOB]",
+        "[nodes|gpus|pods|shares|queues|jobs|processes|JOB]",
         "What to sum up by; or a job, whose ranks are shown.",
     ] = Subject.NODES,
     *,
     output: Annotated[Printed, "--output", "-o", "How to print it."] = "table",
     queue: Annotated[str, "GPUs and pods of this queue alone."] = "",
     job: Annotated[str, "GPUs and pods of this job alone."] = "",
-    local: Annotated[bool, "--local", "This machine's GPUs, without any cluster."] = False,
+    local: Annotated[
+        bool, "--local", "This machine's GPUs or processes, without any cluster."
+    ] = False,
     watch: Watch = False,
     namespace: Annotated[
         str | None, "--namespace", "-n", "Namespace; that of the context by default."
@@ -92,6 +94,7 @@ def top(
       lockstep top shares
       lockstep top pods --queue research -o csv
       lockstep top --local
+      lockstep top processes --local
     """
     subject = Subject(what) if what in list(Subject) else None
     only = devices.Filter(queue, job)
@@ -100,10 +103,14 @@ def top(
             "--queue and --job choose among gpus, pods and shares: lockstep top gpus --queue Q"
         )
     if local:
-        if subject not in (Subject.NODES, Subject.GPUS):
-            raise BadInput(f"--local shows this machine's GPUs; {subject} need a cluster")
-        _local(output, watch=watch)
+        if subject not in (Subject.NODES, Subject.GPUS, Subject.PROCESSES):
+            raise BadInput(
+                f"--local shows this machine's GPUs and processes, not {subject or what}"
+            )
+        _local(output, processes=subject is Subject.PROCESSES, watch=watch)
         return
+    if subject is Subject.PROCESSES:
+        raise BadInput("processes are seen on their machine: lockstep top processes --local")
     named = namespace or connect.before_command.namespace
     everywhere = subject is not None and all_namespaces and named is None
     where = replace(target, namespace=named, all_namespaces=everywhere)
@@ -205,27 +212,12 @@ def _encoded(shown: Table, output: Printed) -> str:
     return text.getvalue()
 
 
-def _local(output: Printed, *, watch: bool) -> None:
-    """Show the GPUs that NVML reports on this machine."""
-    from lockstep.devices import nvml
-    from lockstep.devices.core.exposition import Shown
-    from lockstep.devices.core.usage import usage
-    from lockstep.devices.sampling import Sampler
-    from lockstep.nodes.process.machine_info import node_name
+def _local(output: Printed, *, processes: bool, watch: bool) -> None:
+    """Show the GPUs that NVML reports on this machine, or the processes on them."""
+    from lockstep.cli.top_local import pictures
 
-    with nvml.session() as (lib, why):
-        if lib is None:
-            note(f"no GPU of this machine can be read: {why}")
+    for shown, line, empty in pictures(processes=processes):
+        _show(shown, line, empty, output, clear=watch)
+        if not watch:
             return
-        cards = nvml.all_cards(lib)
-        samplers = [(card, Sampler(lib, card.index)) for card in cards if not card.trouble]
-        for _, sampler in samplers:
-            sampler.read()
-        while True:
-            time.sleep(0.1)
-            shown = [Shown(card, sampler.read().values) for card, sampler in samplers]
-            here = DeviceUsage(metadata=ObjectMeta(name=node_name(None)), gpus=usage(cards, shown))
-            _show(devices.gpu_table([here], {}), devices.summary([here]), "", output, clear=watch)
-            if not watch:
-                return
-            time.sleep(EVERY)
+        time.sleep(EVERY)

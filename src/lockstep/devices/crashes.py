@@ -1,7 +1,7 @@
 """Calls in which a device library ended the agent: noted as it dies, and not made again.
 
-A fault in C ends the whole process, whatever thread it is in. Python's fault handler writes down
-the thread's calls at that moment; the agent that starts next reads them.
+A fault in C ends the whole process, also from a thread of one card. Python's fault handler writes
+down the thread's calls at that moment; the agent that starts next reads them.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import signal
@@ -80,6 +81,23 @@ def test_mig_devices_are_named_by_their_profiles(tmp_path: Path) -> None:
     split, whole = found(stub(tmp_path, a100_mig))
     assert [part["profile"] for part in split["migDevices"]] == ["3g.40gb", "2g.20gb", "1g.10gb"]
     assert "mig" not in whole
+
+
+TOP = """
+import sys
+from lockstep.cli.main import main
+sys.argv[1:] = ["top", "processes", "--local", "-o", "json"]
+main()
+"""
+
+
+def test_top_shows_each_process_with_user_and_command(tmp_path: Path) -> None:
+    gpus = stub(tmp_path, broken)
+    gpus.card(0, {"processes": f"{os.getpid()}:{GIB}:30,4999999:{GIB}:0"})
+    mine, unseen = json.loads(python(gpus, TOP))
+    assert (mine["gpu"], mine["memory"], mine["smPercent"]) == (0, GIB, 30)
+    assert mine["user"] == getpass.getuser() and "python" in mine["command"]
+    assert (unseen["pid"], unseen["user"], unseen["command"]) == (4999999, None, None)
 
 
 LOST_MEANWHILE = """

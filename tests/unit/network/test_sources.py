@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.compat import fabrics
-from lockstep.devices.network.core.fabric import resolve
+from lockstep.devices.network.core.fabric import Found, resolve
 from lockstep.devices.network.core.infiniband import ibnetdiscover
 from lockstep.devices.network.core.sources import Unreadable, lldp, netq
 
@@ -145,6 +145,25 @@ def test_slurm_is_read() -> None:
     assert names == ["leaf", "spine"]
     assert domains["n01"] == ["l1", "s"]
     assert sorted(domains) == ["n01", "n02", "n03", "n4"]
+
+
+def test_labels_go_with_the_switches_that_are_gone() -> None:
+    from lockstep.cli.network_discover import labels_of
+
+    leaf, spine = "network.lockstep.dev/leaf", "network.lockstep.dev/spine"
+    there = {
+        "moved": {leaf: "l1", spine: "s"},
+        "dead": {leaf: "l1", spine: "s"},
+        "unheard": {leaf: "l2", spine: "s"},
+        "new": {},
+    }
+    found = Found(tiers=["leaf", "spine"], nodes={"moved": ["l2", "s"], "absent": ["l3", "s"]})
+    assert labels_of(found, there) == {
+        "moved": {leaf: "l2", spine: "s"},
+        "dead": {leaf: None},
+        "unheard": {},
+        "new": {},
+    }
 
 
 def test_a_tree_as_hypernodes_is_the_same_tree_again() -> None:

@@ -40,6 +40,14 @@ def node_table(nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> Table:
     def label(name: str) -> Callable[[Node], str]:
         return lambda node: node.metadata.labels.get(name, "")
 
+    def tier(name: str) -> Callable[[Node], str]:
+        def of(node: Node) -> str:
+            labels = node.metadata.labels
+            found = any(key.startswith(names.TIER_LABEL) for key in labels)
+            return labels.get(f"{names.TIER_LABEL}{name}" if found else name, "")
+
+        return of
+
     cells: Cells[Node] = (
         NAMED,
         ("Status", status),
@@ -50,8 +58,8 @@ def node_table(nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> Table:
         (Column("CPU", number=True), share(names.CPU)),
         (Column("Memory", number=True), share(names.MEMORY)),
         (Column("Pods", number=True), lambda node: len(held(node))),
-        ("Spine", label(names.SPINE_LABEL)),
-        ("Leaf", label(names.LEAF_LABEL)),
+        ("Spine", tier(names.SPINE_LABEL)),
+        ("Leaf", tier(names.LEAF_LABEL)),
         (Column("Age", wide=True), age(now)[1]),
     )
     return rows(sorted(nodes, key=place), cells)
