@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from lockstep.keys.files import replace_file, write_private
+
 VALID = 120.0
 """Seconds for which a link may be used."""
 ADDRESS = "address"
@@ -34,10 +36,7 @@ def write(state: Path, grant: Grant) -> str:
     """
     directory = _directory(state)
     code = secrets.token_urlsafe(32)
-    partial = directory / f".{secrets.token_hex(8)}"
-    partial.touch(mode=0o600)
-    partial.write_bytes(msgspec.json.encode(grant))
-    partial.rename(_file(directory, code))
+    write_private(_file(directory, code), msgspec.json.encode(grant))
     return code
 
 
@@ -77,9 +76,7 @@ def sweep(state: Path) -> None:
 def publish(state: Path, address: str) -> None:
     """Say in the directory where the console listens."""
     _directory(state)
-    partial = state / f".{ADDRESS}"
-    partial.write_text(address)
-    partial.rename(state / ADDRESS)
+    replace_file(state / ADDRESS, address.encode(), durable=False)
 
 
 def address(state: Path) -> str:

@@ -15,8 +15,7 @@ from typing import Final
 import msgspec
 
 from lockstep.api.wire import Wire
-from lockstep.devices.kubelet.files import replace_file
-from lockstep.devices.xids import BOOT_ID
+from lockstep.keys.files import BOOT_ID, replace_file
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ def noted(directory: Path, boot_id: Path = BOOT_ID) -> list[str]:
         last = _CALL.search(trace.read_text()) if trace.exists() else None
         if last is not None and last[1] not in calls:
             calls = [*calls, last[1]]
-            replace_file(kept, msgspec.json.encode(_File(boot, calls)).decode())
+            replace_file(kept, msgspec.json.encode(_File(boot, calls)))
         directory.mkdir(parents=True, exist_ok=True)
         # The fault handler keeps the file's number, so the file stays open with the process.
         faulthandler.enable(trace.open("w"), all_threads=False)

@@ -11,11 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from lockstep.api.wire import Wire
-from lockstep.devices.kubelet.files import replace_file
+from lockstep.keys.files import BOOT_ID, replace_file
 
 log = logging.getLogger(__name__)
 
-BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 KEYS: Final = frozenset({"xid", "xid_count"})
 FATAL: Final = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 109, 119, 120, 140})
 """Xids after which a card must not be used before it was reset or checked."""
@@ -86,8 +85,7 @@ class Xids:
     def _write(self) -> None:
         if self._path is None:
             return
-        text = msgspec.json.encode(_File(self._boot, self._cards)).decode()
         try:
-            replace_file(self._path, text)
+            replace_file(self._path, msgspec.json.encode(_File(self._boot, self._cards)))
         except OSError as error:
             log.warning("%s cannot be written: %s. A restart forgets Xids.", self._path, error)

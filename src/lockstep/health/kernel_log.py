@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lockstep.keys.files import BOOT_ID
+
 KMSG: Final = Path("/dev/kmsg")
-BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _RECORD: Final = 16 << 10
 _CHUNK: Final = 1 << 20
 LONGEST_LINE: Final = 64 << 10

@@ -17,6 +17,7 @@ from lockstep.data.core import tiers
 from lockstep.data.core.manifest import Entry, Manifest
 from lockstep.data.core.order import unchanged
 from lockstep.data.core.tiers import Room, in_blocks
+from lockstep.keys.files import replace_file
 
 NAME: Final = "lockstep-data"
 """Directory of the cache on a tier that has a path of its own."""
@@ -37,16 +38,15 @@ class Shelf:
         """Return the manifest of *version*, if it is here."""
         try:
             data = (self._manifests / version).read_bytes()
-        except OSError:
+            entries, rejected = msgspec.msgpack.decode(data, type=tuple[list[Entry], list[str]])
+        except (OSError, msgspec.DecodeError):
             return None
-        entries, rejected = msgspec.msgpack.decode(data, type=tuple[list[Entry], list[str]])
         return Manifest(tuple(entries), tuple(rejected))
 
     def keep(self, manifest: Manifest) -> None:
         """Keep *manifest* under its version."""
-        draft = self._manifests / f".{manifest.version}"
-        draft.write_bytes(msgspec.msgpack.encode((manifest.entries, manifest.rejected)))
-        draft.replace(self._manifests / manifest.version)
+        whole = msgspec.msgpack.encode((manifest.entries, manifest.rejected))
+        replace_file(self._manifests / manifest.version, whole, durable=False)
 
     # --- tiers ---
 

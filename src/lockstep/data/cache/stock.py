@@ -4,11 +4,16 @@
 that is not whole lies beside it, in its full length with holes. Which chunks are there, with their
 checksums, stands in an array in a file: a chunk is written before it is marked, and its mark goes
 before it does, so that a kill at any moment leaves no chunk that is marked and not whole.
+
+A power cut may leave marks without their chunks, and files without their bytes. So once all files
+are here, they are brought to the disk and the version is *settled*; of one that is not, each chunk
+is compared with its sum after the machine was started again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import stat
@@ -22,16 +27,18 @@ import numpy as np
 from lockstep.data.core.chunks import Chunks
 from lockstep.data.core.manifest import Manifest
 from lockstep.data.core.tiers import in_blocks
+from lockstep.keys.files import BOOT_ID, replace_file
 
 PRESENT: Final = 1 << 63
 SUMMED: Final = 1 << 62
 _SUM: Final = (1 << 32) - 1
+SETTLED: Final = "settled"
 
 
 class Stock:
     """The chunks of *manifest* below *base*; its methods may be called from any thread."""
 
-    def __init__(self, base: Path, manifest: Manifest) -> None:
+    def __init__(self, base: Path, manifest: Manifest, boot_id: Path = BOOT_ID) -> None:
         version = manifest.version
         self.manifest, self.chunks = manifest, Chunks(manifest)
         self.place = base / version
@@ -40,6 +47,7 @@ class Stock:
         for one in (self.place, self._parts, self._drafts):
             one.mkdir(exist_ok=True)
         path = base / f".state-{version}"
+        self._trust, self._boot = base / f".trust-{version}", boot_id.read_text().strip()
         total = max(1, self.chunks.total)
         with path.open("ab") as file:
             file.truncate(8 * total)
@@ -47,6 +55,7 @@ class Stock:
         self._checked = bytearray(total)
         """Chunks that were written or compared with their sum in this life."""
         self._lock = threading.Lock()
+        self._settled = False
         self._whole = np.zeros(len(manifest.entries), np.bool_)
         self.held = np.zeros(len(manifest.entries), np.int64)
         """Bytes of each file that are here, in blocks of the disk."""
@@ -58,6 +67,7 @@ class Stock:
 
     def recover(self) -> None:
         """Compare the marks with the disk; what only one of them knows is not here."""
+        trust = self._trust.read_text() if self._trust.exists() else ""
         shutil.rmtree(self._drafts, ignore_errors=True)
         self._drafts.mkdir()
         for index, entry in enumerate(self.manifest.entries):
@@ -68,10 +78,36 @@ class Stock:
                         self._state[one] = PRESENT
             elif len(numbers) == 1 or not _is_file(str(self._part(index)), entry.size):
                 self._state[numbers.start : numbers.stop] = 0
+            if trust not in (self._boot, SETTLED):
+                self._compare(index)
             self._count(index)
             if self._whole[index] and len(numbers) > 1 and not self.path(index).exists():
                 self._finish(index)  # killed between the last chunk and the move
         self.files = int(self._whole.sum())
+        if trust != SETTLED:
+            replace_file(self._trust, self._boot.encode())
+        self._settled = trust == SETTLED
+
+    def _compare(self, index: int) -> None:
+        """Let go of a file unless all of its chunks that are here are as they were written."""
+        fd = self.open(index)
+        there = [one for one in self.chunks.all_of(index) if self._state[one]]
+        same = fd is not None and all(self._same(fd, index, one) for one in there)
+        if fd is not None:
+            os.close(fd)
+        if not same:
+            self._drop(index)
+
+    def _settle(self) -> None:
+        """Bring all files and marks to the disk, and note that they are there."""
+        self._state.flush()
+        fd = os.open(self.place, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if ctypes.CDLL(None).syncfs(fd) == 0:
+                replace_file(self._trust, SETTLED.encode())
+                self._settled = True
+        finally:
+            os.close(fd)
 
     def _count(self, index: int) -> None:
         there = [one for one in self.chunks.all_of(index) if self._state[one]]
@@ -158,13 +194,16 @@ class Stock:
 
     def _check(self, fd: int, index: int, chunk: int) -> bool:
         """Compare a chunk of a life before with its sum; what differs is forgotten."""
-        wanted = self.sum(chunk)
-        start, end = self.chunks.span(index, chunk)
-        if wanted is not None and zlib.crc32(os.pread(fd, end - start, start)) != wanted:
+        if self.sum(chunk) is not None and not self._same(fd, index, chunk):
             self.evict(index)
             return False
         self._checked[chunk] = 1
         return True
+
+    def _same(self, fd: int, index: int, chunk: int) -> bool:
+        start, end = self.chunks.span(index, chunk)
+        self._checked[chunk] = zlib.crc32(os.pread(fd, end - start, start)) == self.sum(chunk)
+        return bool(self._checked[chunk])
 
     def put(self, index: int, chunk: int, data: Any) -> int:
         """Keep *data* as *chunk* of the file *index*; return the blocks that it takes.
@@ -191,6 +230,8 @@ class Stock:
                     self._finish(index)
                 self._whole[index] = True
                 self.files += 1
+                if self.files == len(self._whole):
+                    self._settle()
         return taken
 
     def _put_file(self, index: int, data: Any) -> None:
@@ -231,9 +272,10 @@ class Stock:
             numbers = self.chunks.all_of(index)
             there = [one for one in numbers if self._state[one]]
             spans = [self.chunks.span(index, one) for one in there]
-            self._state[numbers.start : numbers.stop] = 0
-            self.path(index).unlink(missing_ok=True)
-            self._part(index).unlink(missing_ok=True)
+            if self._settled:
+                replace_file(self._trust, self._boot.encode())
+                self._settled = False
+            self._drop(index)
             freed = int(self.held[index])
             self.held[index] = 0
             self.bytes -= sum(end - start for start, end in spans)
@@ -241,13 +283,20 @@ class Stock:
             self._whole[index] = False
         return freed
 
+    def _drop(self, index: int) -> None:
+        numbers = self.chunks.all_of(index)
+        self._state[numbers.start : numbers.stop] = 0
+        self.path(index).unlink(missing_ok=True)
+        self._part(index).unlink(missing_ok=True)
+
     def _part(self, index: int) -> Path:
         return self._parts / str(index)
 
 
 def forget(base: Path, version: str) -> None:
     """Remove *version* from *base*."""
-    (base / f".state-{version}").unlink(missing_ok=True)
+    for note in (base / f".state-{version}", base / f".trust-{version}"):
+        note.unlink(missing_ok=True)
     for one in (base / version, base / f".parts-{version}"):
         shutil.rmtree(one, ignore_errors=True)
 

@@ -24,10 +24,10 @@ from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card
 from lockstep.devices.core.slices import by_name
 from lockstep.devices.kubelet.driver_sockets import DriverSockets, unary
-from lockstep.devices.kubelet.files import replace_file
 from lockstep.devices.kubelet.wire import dra_pb2 as wire
 from lockstep.devices.kubelet.wire import drahealth_pb2 as health
 from lockstep.devices.watching import Watch
+from lockstep.keys.files import replace_file
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 
@@ -78,7 +78,7 @@ class Prepared:
 
     def keep(self, uid: str, claim: str, cards: list[str]) -> None:
         """Write down a claim."""
-        whole = msgspec.json.encode(Kept(claim, cards)).decode()
+        whole = msgspec.json.encode(Kept(claim, cards))
         replace_file(self.place / "claims" / f"{uid}.json", whole)
 
     def drop(self, uid: str) -> None:
@@ -248,7 +248,7 @@ class Claims:
     def _specify(self, uid: str, given: Mapping[str, list[Card]]) -> None:
         """Write a claim's specification for container runtimes."""
         spec = cdi.spec_of(uid, given, lambda file: Path(file).exists())
-        replace_file(self._cdi / cdi.file_name(uid), json.dumps(spec))
+        replace_file(self._cdi / cdi.file_name(uid), json.dumps(spec).encode())
 
     def _drop(self, uid: str) -> None:
         """Forget a claim; a driver that was killed between its two files is asked again."""

@@ -16,8 +16,8 @@ from lockstep.compat.vendors import VENDORS, Vendor
 from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card, Inventory
 from lockstep.devices.kubelet.driver_sockets import Methods, serve_at, unary
-from lockstep.devices.kubelet.files import replace_file
 from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
+from lockstep.keys.files import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -230,7 +230,7 @@ class Plugin:
             return False
         if cards != self._written or not file.exists():
             try:
-                replace_file(file, json.dumps(spec))
+                replace_file(file, json.dumps(spec).encode())
             except OSError as error:
                 log.warning("no CDI devices are named, %s cannot be written: %s", file, error)
                 return False

@@ -8,7 +8,6 @@ first written down, as they were, in a file.
 from __future__ import annotations
 
 import json
-import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lockstep.devices.network.core.wanted import Route, Wanted
+from lockstep.keys.files import replace_file
 
 PROTOCOL: Final = 213
 """Marks what is Lockstep's; a number that no routing program has in /etc/iproute2/rt_protos."""
@@ -169,7 +169,7 @@ def _set(wanted: Wanted, before: Path) -> list[str]:
     fresh = {p: Path(p).read_text().strip() for p in paths if p not in known and Path(p).exists()}
     if fresh:
         known |= fresh
-        _keep(before, known)
+        replace_file(before, json.dumps(known).encode())
     for path, value in sorted(paths.items()):
         if Path(path).exists() and Path(path).read_text().strip() != value:
             Path(path).write_text(value)
@@ -180,17 +180,11 @@ def _set(wanted: Wanted, before: Path) -> list[str]:
             Path(path).write_text(known[path])
             done.append(f"set {path} back to {known[path]}")
     if over and paths:
-        _keep(before, {p: v for p, v in known.items() if p in paths})
+        kept = {p: v for p, v in known.items() if p in paths}
+        replace_file(before, json.dumps(kept).encode())
     elif over:
         before.unlink(missing_ok=True)
     return done
-
-
-def _keep(before: Path, known: dict[str, str]) -> None:
-    before.parent.mkdir(parents=True, exist_ok=True)
-    fresh = before.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(known))
-    fresh.replace(before)
 
 
 def announce(netdev: str, address: str) -> None:

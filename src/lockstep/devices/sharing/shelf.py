@@ -15,6 +15,7 @@ import msgspec
 from lockstep.devices.sharing import region
 from lockstep.devices.sharing.core.leases import Policy
 from lockstep.devices.sharing.region import Part
+from lockstep.keys.files import replace_file
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +68,7 @@ class Shelf:
     def note(self, grant: Grant) -> None:
         """Write what a share is granted from now on."""
         about = self.path(grant.uid, grant.container).with_suffix(".json")
-        fresh = about.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(grant))
-        fresh.replace(about)
+        replace_file(about, msgspec.json.encode(grant), durable=False)
 
     def grant(self, uid: str, container: str) -> Grant | None:
         """Return what a container was granted, if it has a share."""

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from lockstep.keys.files import replace_file
 from lockstep.nodes.process import backoff, paths
 from lockstep.nodes.process.facts import Exit, Run, Verdict
 
@@ -91,7 +92,7 @@ class RunHome:
         """Note that the run begins, after a back-off of *waited* seconds."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
-        write_atomically(self.path / "begin.json", json.dumps({"waited": waited}).encode())
+        _note(self.path / "begin.json", json.dumps({"waited": waited}).encode())
 
     @property
     def waited(self) -> float | None:
@@ -169,7 +170,7 @@ class PodHome:
     def save(self) -> None:
         """Write the record down."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o711)
-        write_atomically(self.path / "record.json", msgspec.json.encode(self.record))
+        _note(self.path / "record.json", msgspec.json.encode(self.record))
 
     def first_time(self, event: str) -> bool:
         """Write down that an event was made; return False where it was before."""
@@ -247,6 +248,11 @@ class PodHome:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+def _note(path: Path, data: bytes) -> None:
+    # No pod outlives a power cut, so its notes need not either.
+    replace_file(path, data, mode=0o600, durable=False)
+
+
 def verdict_of(record: Record) -> Verdict | None:
     """Return the verdict on record."""
     return Verdict(**record.verdict) if record.verdict else None
@@ -255,15 +261,6 @@ def verdict_of(record: Record) -> Verdict | None:
 def with_verdict(record: Record, verdict: Verdict) -> None:
     """Put *verdict* on record."""
     record.verdict = asdict(verdict)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write *data* so that a reader sees all of it or nothing, and only the node's user at all."""
-    fresh = path.with_name(path.name + ".new")
-    fd = os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as out:
-        out.write(data)
-    fresh.replace(path)
 
 
 def rewrite(path: Path, text: str) -> None:

@@ -16,9 +16,10 @@ import msgspec
 
 from lockstep.api import names
 from lockstep.api.pipeline import KEPT_LOGS, RUN_LABEL
+from lockstep.keys.files import write_private
 from lockstep.kube.kept_logs import KeptLog
 from lockstep.nodes.process import logs, paths
-from lockstep.nodes.process.home import PodHome, Record, write_atomically
+from lockstep.nodes.process.home import PodHome, Record
 
 MAX_AGE: Final = 7 * 86400.0
 """Seconds after which the logs of a pod that is gone are removed."""
@@ -74,7 +75,7 @@ class KeptLogs:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         # The record goes along, so that logs and record arrive at once.
-        write_atomically(home.logs / _RECORD, msgspec.json.encode(entry))
+        write_private(home.logs / _RECORD, msgspec.json.encode(entry))
         home.logs.rename(target)
         self._entries[entry.uid] = entry
         self.sweep()
