@@ -17,7 +17,9 @@ def test_array_of_200_jobs_succeeds(cluster: OnCluster) -> None:
     assert done.returncode == 0, done.stderr
 
     def succeeded() -> bool:
-        jobs = json.loads(cluster.kubectl("get", "trainingjobs", "-o", "json"))["items"]
+        jobs = json.loads(cluster.kubectl("get", "trainingjobs.lockstep.dev", "-o", "json"))[
+            "items"
+        ]
         phases = [job.get("status", {}).get("phase") for job in jobs]
         assert "Failed" not in phases
         return phases.count("Succeeded") == SIZE

@@ -47,7 +47,7 @@ def test_cost_of_a_job_is_its_usage_times_price(cluster: OnCluster) -> None:
         cluster.apply(job)
 
         def over() -> bool:
-            phase = cluster.get("trainingjob", JOB).get("status", {}).get("phase")
+            phase = cluster.get("trainingjobs.lockstep.dev", JOB).get("status", {}).get("phase")
             assert phase != "Failed"
             return bool(phase == "Succeeded")
 

@@ -52,7 +52,7 @@ def test_kernel_line_moves_the_gang_until_checks_pass(
     cluster.wait(lambda: running(cluster) == set(cards) - {ill}, 120, "the gang runs elsewhere")
     cluster.wait(lambda: given(cluster, ill) == "7", 60, "its kubelet gives the other cards alone")
     assert tainted(cluster, ill) == [0]
-    job = cluster.get("trainingjob", JOB)
+    job = cluster.get("trainingjobs.lockstep.dev", JOB)
     assert job["status"].get("restarts", 0) == 0, "it is not the job's fault"
     # An administrator says that it is mended; the agent's checks have to say so too.
     over = json.dumps({"spec": {"findings": []}})

@@ -1,16 +1,21 @@
-"""An Argo Workflow as it is: its steps are pods, its artefacts lie in S3 between them."""
+"""An Argo Workflow and a pipeline of KFP: steps are pods, artefacts lie in S3 between them."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support.cluster_store import SECRET, USER, pod, python, store
 from tests.support.on_cluster import OnCluster
-from tests.support.pipelines import ARGO
+from tests.support.pipelines import ARGO, KFP
+from tests.support.waiting import stretched
+from tools.cluster import images
+from tools.kfp import build as kfp
 from tools.s3 import build as s3
 
 from lockstep.compat import dialects
@@ -82,3 +87,40 @@ def test_workflow_hands_an_artefact_on_through_the_store(stored: OnCluster) -> N
     stored.apply(pod("listing", {"containers": [listing]}))
     stored.wait(lambda: "end" in stored.logs("listing"), 120, "the store says what it has")
     assert "argo/" in stored.logs("listing"), "the artefact lies in the store"
+
+
+@pytest.fixture
+def squares(stored: OnCluster, tmp_path: Path) -> Path:
+    """A pipeline that the SDK compiled, with an image that the cluster's registry has."""
+    stored.apply(*dialects.manifests(["kfp"]))
+    image = images.kfp()
+    stored.cluster.push(image)
+    text = re.sub(r"image: \S+", f"image: {image.reference}", (KFP / "squares.yaml").read_text())
+    made = tmp_path / "squares.yaml"
+    made.write_text(text)
+    return made
+
+
+@pytest.mark.timeout(900)
+def test_the_kfp_client_runs_a_pipeline_to_its_end(stored: OnCluster, squares: Path) -> None:
+    sdk = kfp.find()
+    if sdk is None:
+        pytest.skip("no kfp SDK: run `make kfp`")
+    serve = ("pipeline", "serve", "--port", "0", "--root", "s3://runs/kfp")
+    with stored.running(*serve, "--storage-secret", "variables") as server:
+        assert server.stdout is not None
+        host = server.stdout.readline().split()[1]
+        command = [str(sdk / "bin/python"), "-W", "ignore", str(KFP / "client.py"), host]
+        done = subprocess.run(
+            [*command, str(squares), json.dumps({"rows": 4})],
+            capture_output=True,
+            text=True,
+            timeout=stretched(240),
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["state"] == "SUCCEEDED"
+    assert said["tasks"] == {"main": "SUCCEEDED", "make": "SUCCEEDED", "total": "SUCCEEDED"}
+    run = stored.get("pipelineruns.lockstep.dev", said["id"])
+    assert run["status"]["outputs"] == {"Output": 14}

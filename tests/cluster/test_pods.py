@@ -30,7 +30,7 @@ def served(cluster: OnCluster) -> Iterator[OnCluster]:
     cluster.apply(_job(cluster.lockstep_image()))
     cluster.wait(lambda: "begins" in cluster.logs(f"{JOB}-worker-0"), 90, "the pod serves")
     yield cluster
-    cluster.kubectl("delete", "trainingjob", JOB)
+    cluster.kubectl("delete", "trainingjobs.lockstep.dev", JOB)
 
 
 def _job(image: str) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def cards(cluster: OnCluster) -> Iterator[OnCluster]:
         },
     )
     yield cluster
-    cluster.kubectl("delete", "trainingjobs", "--all")
-    cluster.kubectl("delete", f"queue/{QUEUE}", "priorityclass/story-high")
+    cluster.kubectl("delete", "trainingjobs.lockstep.dev", "--all")
+    cluster.kubectl("delete", f"queues.lockstep.dev/{QUEUE}", "priorityclass/story-high")
     for node in cluster.cluster.record.all_nodes:
         _set_cards(cluster, node.name, None)
 
@@ -82,7 +82,7 @@ def test_queue_holds_its_limit(cards: OnCluster) -> None:
     )
     assert QUEUE in told
     assert running(cards, "second") == 0
-    cards.kubectl("delete", "trainingjob", "first")
+    cards.kubectl("delete", "trainingjobs.lockstep.dev", "first")
     cards.wait(lambda: running(cards, "second") == 1, 60, "the second gang takes the room")
 
 
@@ -92,5 +92,5 @@ def test_higher_priority_takes_the_place_of_a_gang(cards: OnCluster) -> None:
     cards.apply(gang(cards, "high", 2, 2, priority="story-high"))
     cards.wait(lambda: running(cards, "high") == 2, 60, "the gang of high priority runs")
     assert running(cards, "low") == 0
-    cards.kubectl("delete", "trainingjob", "high")
+    cards.kubectl("delete", "trainingjobs.lockstep.dev", "high")
     cards.wait(lambda: running(cards, "low") == 2, 90, "the evicted gang runs again")

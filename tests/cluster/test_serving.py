@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -35,6 +37,18 @@ for n in range(1, most + 1):
         print("answer", n, answer.status, answer.read().decode(), flush=True)
     time.sleep(0.05)
 """
+PATIENT = """
+import sys, time, urllib.request
+while True:
+    try:
+        with urllib.request.urlopen(sys.argv[1], timeout=5) as answer:
+            print("answer", time.time(), answer.status, answer.read().decode(), flush=True)
+    except OSError as error:
+        print("answer", time.time(), type(error).__name__, flush=True)
+    time.sleep(0.1)
+"""
+LOST_SECONDS = 120.0
+"""Kubernetes alone takes the pods of a lost node away after 300."""
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +141,46 @@ def test_canary_gets_its_share_until_it_is_rolled_out(cluster: OnCluster, image:
     assert {one.split()[2] for one in answers(cluster)} == {"200"}
     status = cluster.get("inferenceservice", "echo")["status"]["components"]["predictor"]
     assert status["latestRolledoutRevision"] == status["latestReadyRevision"]
+
+
+def replicas(cluster: OnCluster) -> dict[str, str]:
+    """Return the nodes of the replicas that are ready and stay."""
+    return {
+        pod["metadata"]["name"]: pod["spec"]["nodeName"]
+        for pod in cluster.pods("lockstep.dev/route=echo")
+        if "deletionTimestamp" not in pod["metadata"]
+        and pod["status"].get("containerStatuses", [{}])[0].get("ready")
+    }
+
+
+@pytest.mark.timeout(900)
+def test_service_answers_again_after_its_node_is_lost(cluster: OnCluster, image: str) -> None:
+    cluster.apply(service(image, 2))
+    cluster.wait(lambda: len(replicas(cluster)) == 2, 240, "two replicas are ready")
+    lost = sorted(replicas(cluster).values())[0]
+    others = [node.name for node in cluster.cluster.record.all_nodes if node.name != lost]
+    pod = client(image, f"http://echo.{cluster.space}/", 0)
+    pod["spec"]["nodeName"] = others[0]
+    pod["spec"]["containers"] = [
+        python(image, "main", PATIENT, f"http://echo.{cluster.space}.svc/")
+    ]
+    cluster.apply(pod)
+    cluster.wait(lambda: len(answers(cluster)) > 20, 120, "requests are answered")
+    stopped = time.time()
+    cluster.cluster.stop_node(lost)
+
+    def well() -> bool:
+        last = [one.split() for one in answers(cluster)[-100:]]
+        since = float(last[0][1])
+        return since > stopped and {one[2] for one in last} == {"200"}
+
+    cluster.wait(well, LOST_SECONDS, "100 requests in a row are answered")
+
+    def whole() -> bool:
+        nodes = replicas(cluster).values()
+        return len(nodes) == 2 and lost not in nodes
+
+    cluster.wait(whole, LOST_SECONDS, "two replicas stand on the nodes that are left")
+    good = [float(one.split()[1]) for one in answers(cluster) if one.split()[2] == "200"]
+    gap = max(later - sooner for sooner, later in pairwise(good))
+    print(f"node stopped: the longest time without an answer {gap:.1f} s")

@@ -49,7 +49,10 @@ def test_member_edits_own_namespace_and_none_else(
     seen = cluster.of("ana", team, tmp_path / "again")
 
     def succeeded() -> bool:
-        return bool(seen.get("trainingjob", "hers").get("status", {}).get("phase") == "Succeeded")
+        return bool(
+            seen.get("trainingjobs.lockstep.dev", "hers").get("status", {}).get("phase")
+            == "Succeeded"
+        )
 
     seen.wait(succeeded, 120, "her job ends")
     assert "it ran" in ana.lockstep("logs", "hers").stdout
@@ -63,5 +66,5 @@ def test_viewer_reads_and_is_refused_by_name(cluster: OnCluster, team: str, tmp_
     done = intern.lockstep(*words)
     assert done.returncode != 0
     assert "ida" in done.stderr
-    assert "trainingjobs" in done.stderr
+    assert "trainingjobs.lockstep.dev" in done.stderr
     assert intern.lockstep("list").returncode == 0

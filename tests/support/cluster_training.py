@@ -85,7 +85,7 @@ def steps(cluster: OnCluster) -> dict[float, int]:
 
 def failed(cluster: OnCluster) -> str:
     """Return why the job failed, if it did."""
-    status = cluster.get("trainingjob", JOB).get("status", {})
+    status = cluster.get("trainingjobs.lockstep.dev", JOB).get("status", {})
     return str(status["message"]) if status.get("phase") == "Failed" else ""
 
 

@@ -108,9 +108,23 @@ def lockstep() -> Image:
 
 def torch() -> Image:
     """Build the image of jobs that train."""
+    return _on_base("torch", HERE)
+
+
+def mpi() -> Image:
+    """Build the image of MPI jobs, with the example's program in it."""
+    return _on_base("mpi", layout.ROOT / "examples/mpi")
+
+
+def kfp() -> Image:
+    """Build the image of components of Kubeflow Pipelines."""
+    return _on_base("kfp", layout.ROOT / "tools/kfp")
+
+
+def _on_base(name: str, context: Path) -> Image:
     base()
-    file = HERE / "torch.Containerfile"
-    return build("torch", file, HERE, "--build-arg", f"PYTHON={BASE}", *_reaching())
+    file = HERE / f"{name}.Containerfile"
+    return build(name, file, context, "--build-arg", f"PYTHON={BASE}", *_reaching())
 
 
 def kernels() -> Image:
