@@ -74,11 +74,12 @@ def test_leaders_killed_under_load_lose_no_job(cluster: OnCluster) -> None:
 @contextmanager
 def no_api_server(cluster: Cluster) -> Iterator[None]:
     """Stop the API server as a machine that hangs does: its connections stay open."""
-    for name in ("STOP", "CONT"):
-        command = cluster.inside(CONTROL, "pkill", f"-{name}", "-x", "kube-apiserver")
-        subprocess.run(command, check=True)
-        if name == "STOP":
-            yield
+    name = ("-x", "kube-apiserver")
+    subprocess.run(cluster.inside(CONTROL, "pkill", "-STOP", *name), check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(cluster.inside(CONTROL, "pkill", "-CONT", *name), check=True)
 
 
 def told_on_node(cluster: OnCluster, node: str, pod: str) -> list[float]:
@@ -110,13 +111,7 @@ def test_ranks_step_on_while_the_api_server_is_away(training: OnCluster) -> None
     done = training.lockstep(*words, training.lockstep_image(), "--", "true")
     assert done.returncode == 0, done.stderr
 
-    def over() -> bool:
-        return bool(
-            training.get("trainingjobs.lockstep.dev", "after").get("status", {}).get("phase")
-            == "Succeeded"
-        )
-
-    training.wait(over, 120, "a new job runs")
+    training.wait(lambda: "Succeeded" in phases(training), 120, "a new job runs")
 
 
 Break = Callable[[Cluster, str, bool], None]

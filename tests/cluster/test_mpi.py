@@ -15,17 +15,9 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--mca", "btl_tcp_if_include", "eth0"
 
 
 def job(image: str) -> Json:
-    """Return two workers of two slots, on different nodes, and the launcher that sums pi."""
-    apart = {
-        "labelSelector": {"matchLabels": {"app": "pi-worker"}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    worker = {
-        "affinity": {
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
-        },
-        "containers": [{"name": "worker", "image": image}],
-    }
+    """Return two workers of two slots, whose cards fill a node, and the launcher that sums pi."""
+    cards = {"limits": {"nvidia.com/gpu": 8}}
+    worker = {"containers": [{"name": "worker", "image": image, "resources": cards}]}
     launcher = {"containers": [{"name": "launcher", "image": image, "command": MPIRUN}]}
     labels = {"labels": {"app": "pi-worker"}}
     return {
@@ -44,6 +36,7 @@ def job(image: str) -> Json:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("cards")
 def test_mpirun_reaches_workers_on_two_nodes_by_ssh(cluster: OnCluster) -> None:
     cluster.apply(*dialects.manifests(["kubeflow"]))
     image = images.mpi()
