@@ -38,7 +38,10 @@ def others(cluster: OnCluster) -> Iterator[OnCluster]:
     cluster.kubectl("delete", f"daemonset/{PLUGIN}", f"deployment/{SCHEDULER}")
 
 
-@pytest.mark.parametrize("words", [("cluster", "install", "--dry-run"), ("doctor",)])
+DRY = ("cluster", "install", "--dry-run")
+
+
+@pytest.mark.parametrize("words", [DRY, (*DRY, "-o", "json"), ("doctor",)], ids=" ".join)
 def test_others_are_named_with_what_to_do(others: OnCluster, words: tuple[str, ...]) -> None:
     done = others.lockstep(*words)
     for name, kind in ((PLUGIN, "DaemonSet"), (SCHEDULER, "Deployment")):

@@ -57,11 +57,13 @@ def install(
     if remove:
         print_lines(f"{one} deleted" for one in run(target, work.remove))
         return
+    also: dict[str, object] = {}
     if dry_run:
         from lockstep.cli.cluster_lacks import lacks, look
         from lockstep.cli.cluster_lacks import told as as_lines
 
         findings = list(lacks(run(target, look)))
+        also = {"the cluster": [asdict(one) for one in findings]}
         if not structured(output):
             print_lines(["the cluster", *as_lines(findings)])
         found = run(target, work.profiles)
@@ -69,8 +71,8 @@ def install(
         found = run(target, lambda session: work.install(session, image, taint))
     proven = None if dry_run or not check else run(target, lambda one: work.check(one, found))
     if structured(output):
-        told: dict[str, object] = {name: asdict(one) for name, one in found.items()}
-        print(encode(told | ({"network check": proven} if proven else {}), output), end="")
+        also |= {"network check": proven} if proven else {}
+        print(encode({name: asdict(one) for name, one in found.items()} | also, output), end="")
         return
     for name, one in sorted(found.items()):
         rdma = ", RDMA" if one.rdma else ""
