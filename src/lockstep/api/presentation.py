@@ -70,7 +70,7 @@ PRESENTATIONS = (
     _shown(
         QUEUES,
         ("Parent", "string", ".spec.parent"),
-        ("Weight", "integer", ".spec.weight"),
+        ("Weight", "number", ".spec.weight"),
         ("Pending", "integer", ".status.pending"),
         ("Running", "integer", ".status.running"),
     ),

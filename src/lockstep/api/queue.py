@@ -67,7 +67,7 @@ class QueueSpec(Wire, frozen=True):
     nvidia.com/gpu/MODEL, by the node label nvidia.com/gpu.product."""
     limit: dict[str, Amount] = {}
     """Amount of each resource never exceeded."""
-    weight: Annotated[int, Meta(ge=0)] = 1
+    weight: Annotated[float, Meta(ge=0)] = 1
     """Share of what is left over, against its siblings."""
     lending: Literal["Always", "Never"] = "Always"
     """Whether others may use the queue's guaranteed share while it is idle."""

@@ -30,6 +30,12 @@ def launcher_host(job: TrainingJob) -> str:
     return "" if lead is None else pod_name(job.metadata.name, lead, 0)
 
 
+def service_name(job: TrainingJob) -> str:
+    """Return the headless service that names the pods: their templates' subdomain, or the job's."""
+    stated = (one.template["spec"].get("subdomain") for one in job.spec.roles)
+    return next(filter(None, stated), job.metadata.name)
+
+
 def least(role: Role) -> int:
     """Return the fewest pods that the role can run with."""
     return role.replicas if role.min is None else role.min

@@ -24,6 +24,7 @@ from lockstep.api.roles import (
     pod_name,
     processes,
     ranked,
+    service_name,
     world_size,
 )
 from lockstep.api.spot import SPOT_SUFFIX, selectable
@@ -240,10 +241,11 @@ def _pod_fields(job: TrainingJob, spec: dict[str, Any], at: str) -> Iterator[Pro
     for field, owner in (
         ("nodeName", "the scheduler's"),
         ("hostname", "the pod's name"),
-        ("subdomain", "the job's name"),
     ):
         if spec.get(field):
             yield Problem(f"{at}.{field}", spec[field], f"must be left out; it is {owner}")
+    if (given := spec.get("subdomain")) not in (None, "", service_name(job)):
+        yield Problem(f"{at}.subdomain", given, f"must be {service_name(job)} in all roles")
 
 
 def _mpi(job: TrainingJob) -> Iterator[Problem]:

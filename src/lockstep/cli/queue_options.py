@@ -21,7 +21,7 @@ class Shares:
 
     parent: Annotated[str | None, "Queue that it is part of; '' makes it a top queue."] = None
     weight: Annotated[
-        int | None,
+        float | None,
         AtLeast(0),
         "Share of what is left over, against its siblings; 1 by default. With 0 it gets "
         "only what is guaranteed to it and what no sibling with a weight waits for.",

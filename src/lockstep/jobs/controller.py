@@ -28,7 +28,7 @@ from lockstep.api.names import JOB_LABEL
 from lockstep.api.node_health import Finding, NodeHealth
 from lockstep.api.rendezvous import WORLD_SUFFIX
 from lockstep.api.resource import Resource
-from lockstep.api.roles import launcher_host
+from lockstep.api.roles import launcher_host, service_name
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.health.core.diagnose import with_earlier
 from lockstep.health.core.lifecycle import is_lost
@@ -144,7 +144,7 @@ class JobController:
             job,
             pods,
             gang=others[GANGS].get(namespace, name),
-            service=others[SERVICES].get(namespace, name),
+            service=others[SERVICES].get(namespace, service_name(job)),
             launcher_service=others[SERVICES].get(namespace, launcher_host(job)),
             config_map=others[CONFIG_MAPS].get(namespace, name + CONFIG_SUFFIX),
             secret=await self._secret(job),

@@ -11,7 +11,7 @@ from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.names import MAX_WAIT_ANNOTATION, RANK_ANNOTATION
-from lockstep.api.roles import launched, launcher_host
+from lockstep.api.roles import launched, launcher_host, service_name
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs import launcher_objects, objects, ssh
@@ -135,7 +135,9 @@ def _surroundings(seen: Seen, framework: Framework, roster: Roster, now: float) 
         files = framework.ssh_files(job) or ssh.files()
         yield from _secret(seen, files)
     yield from _config_map(seen, framework, roster)
-    if seen.service is None or not owns(job, seen.service.metadata):
+    # A service that the templates name may be the user's.
+    theirs = service_name(job) != job.metadata.name
+    if seen.service is None or not (theirs or owns(job, seen.service.metadata)):
         yield Create(SERVICES, objects.service(job))
     if host := launcher_host(job):
         there = seen.launcher_service

@@ -28,7 +28,7 @@ from lockstep.api.names import (
     SIMULATED_LABEL,
     SIZE_ANNOTATION,
 )
-from lockstep.api.roles import group_of, launched, least, on_spot, processes, ranked
+from lockstep.api.roles import group_of, launched, least, on_spot, processes, ranked, service_name
 from lockstep.api.simulated import send_to_simulated
 from lockstep.api.spot import SPOT_SUFFIX, keep
 from lockstep.api.training import TRAINING_JOBS, Role, TrainingJob
@@ -60,7 +60,7 @@ def pod(
     spec.setdefault("restartPolicy", "Never")
     spec["schedulerName"] = SCHEDULER_NAME
     spec["hostname"] = member.name
-    spec["subdomain"] = job.metadata.name
+    spec["subdomain"] = service_name(job)
     if job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name
     if job.spec.simulated:
@@ -179,7 +179,7 @@ def service(job: TrainingJob) -> Json:
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
-        "metadata": meta(job, job.metadata.name),
+        "metadata": meta(job, service_name(job)),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,

@@ -35,6 +35,11 @@ ENDS = {"restartPolicy": "Always"}
             "lockstep",
         ),
         (job(role(pod={"nodeName": "n"})), "spec.roles[0].template.spec.nodeName", "scheduler's"),
+        (
+            job(role("ps", pod={"subdomain": "one"}), role(pod={"subdomain": "other"})),
+            "spec.roles[1].template.spec.subdomain",
+            "must be one in all roles",
+        ),
         (job(role(pod={"hostname": "n"})), "spec.roles[0].template.spec.hostname", "pod's name"),
         (
             job(role(pod={"priorityClassName": "low"}), priorityClassName="high"),

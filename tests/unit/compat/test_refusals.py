@@ -52,7 +52,7 @@ JOB: dict[str, Json] = {
 }
 JOBSET: dict[str, Json] = {
     "spec.startupPolicy.startupPolicyOrder": {"startupPolicy": {"startupPolicyOrder": "Any"}},
-    "spec.network.subdomain": {"network": {"subdomain": "elsewhere"}},
+    "spec.network.subdomain": {"network": {"subdomain": "Else_where"}},
     "spec.successPolicy.targetReplicatedJobs": {
         "successPolicy": {"operator": "Any", "targetReplicatedJobs": ["nobody"]}
     },
@@ -68,7 +68,7 @@ ET: dict[str, Json] = {
 CLUSTER_QUEUE: dict[str, Json] = {
     "spec.admissionChecksStrategy.admissionChecks[0].name": {"admissionChecks": ["budget"]},
     "spec.stopPolicy": {"stopPolicy": "Later"},
-    "spec.fairSharing.weight": {"fairSharing": {"weight": "0.5"}},
+    "spec.fairSharing.weight": {"fairSharing": {"weight": "half"}},
     "spec.namespaceSelector.matchExpressions[0].operator": {
         "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}
     },

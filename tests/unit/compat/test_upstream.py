@@ -28,6 +28,24 @@ SAMPLES = [
 ]
 LOOK = finder([sample["object"] for sample in DOCUMENTED if sample.get("named")])
 
+DENIED = {
+    "spec.policies[1].event": "Volcano's webhook: two policies for one event",
+    "spec.tasks[1].name": "Volcano's webhook: two tasks of one name",
+    "spec.minAvailable": "Volcano's webhook: more than there are replicas",
+    "spec.volumes[0].volumeClaim": "Volcano's webhook: no claim, and a claim beside a name",
+    "spec.tasks[0].policies[0].events": "Volcano's CRD: a text for a list",
+    "spec.admissionChecksStrategy.admissionChecks[0].onFlavors": "Kueue's webhook: no such flavor",
+    "spec.resourceGroups[0].flavors[0].resources": "Kueue's CRD: not all that is covered",
+    "spec.template.spec.containers": "the API server: no containers",
+    "metadata.name": "the API server: a name with capitals, to be filled in",
+    "spec.resources": "KAI's webhook: no resources; resourceQuota is no field",
+    "spec.resources.cpu": "KAI's CRD: the name of a type for a value",
+    "spec.subgroups": "kubectl: no such field, it is subGroups",
+    "spec": "the API server: a Job without a template",
+    "spec.runtimeRef.name": "the Trainer's webhook: no such runtime",
+}
+"""Why a sample that is refused for a field cannot run on its own project either."""
+
 
 @cache
 def table() -> tuple[str, ...]:
@@ -59,6 +77,7 @@ def test_the_table_in_the_docs_is_what_the_samples_say() -> None:
     assert written == list(table()), "write into docs/dialects.md:\n" + "\n".join(table())
 
 
-def test_most_samples_run() -> None:
-    run = sum(not refusals(sample["object"], LOOK) for sample in SAMPLES)
-    assert run / len(SAMPLES) > 0.82
+def test_nine_of_ten_samples_that_can_run_do() -> None:
+    wrong = [refusals(sample["object"], LOOK) for sample in SAMPLES]
+    possible = [fields for fields in wrong if not fields or fields[0] not in DENIED]
+    assert sum(not fields for fields in possible) / len(possible) > 0.89

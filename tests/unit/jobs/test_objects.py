@@ -47,6 +47,18 @@ def test_a_pod_says_where_it_belongs() -> None:
     }
 
 
+def test_pods_have_names_under_their_templates_subdomain() -> None:
+    given = job(role(pod={"subdomain": "example"}), framework="pytorch")
+    assert [one.host for one in members(given)] == [
+        "digits-worker-0.example",
+        "digits-worker-1.example",
+    ]
+    pod = built(given, 1)
+    assert pod["spec"]["subdomain"] == objects.service(given)["metadata"]["name"] == "example"
+    env = {one["name"]: one.get("value") for one in pod["spec"]["containers"][0]["env"]}
+    assert env["MASTER_ADDR"] == "digits-worker-0.example"
+
+
 def test_every_object_ends_with_its_job() -> None:
     given = job(*mpi_roles(), framework="mpi")
     made = [

@@ -117,7 +117,7 @@ def describe_queue(queue: Queue, members: Sequence[Gang], now: float) -> list[st
     facts: list[Fact] = [
         *_identity(queue.metadata, now),
         ("Parent", spec.parent),
-        ("Weight", spec.weight),
+        ("Weight", f"{spec.weight:g}"),
         ("Guaranteed", in_one_cell(spec.guaranteed)),
         ("Limit", in_one_cell(spec.limit)),
         ("Used", in_one_cell(status.used)),

@@ -29,7 +29,7 @@ def explain_queue(
     resources = sorted({*status.used, *spec.guaranteed, *spec.limit})
     lines += [f"  {one}: {_amounts(one, queue)}" for one in resources]
     if status.share:
-        lines.append(f"  share above its guarantee, for weight {spec.weight}: {status.share}")
+        lines.append(f"  share above its guarantee, for weight {spec.weight:g}: {status.share}")
     lines += _rivals(queue, queues)
     lines += [
         f"  note: {cell(c.message)}" for c in status.conditions if c.type == "Ready" and c.message

@@ -19,7 +19,7 @@ def queue_table(queues: Iterable[Queue], now: float) -> Table:
     cells: Cells[Queue] = (
         NAMED,
         ("Parent", lambda one: one.spec.parent),
-        (Column("Weight", number=True), lambda one: one.spec.weight),
+        (Column("Weight", number=True), lambda one: f"{one.spec.weight:g}"),
         ("Guaranteed", lambda one: amounts(one.spec.guaranteed)),
         ("Limit", lambda one: amounts(one.spec.limit)),
         ("Used", lambda one: amounts(one.status.used)),

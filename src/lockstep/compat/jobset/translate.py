@@ -57,6 +57,9 @@ def to_native(obj: AnyObject) -> Translation:
         for i, one in enumerate(spec.replicated_jobs)
     ]
     roles = [_role(obj, spec, i, job) for i, job in enumerate(jobs)]
+    if (service := _subdomain(obj, spec)) != obj.metadata.name:
+        for role in roles:
+            role["template"]["spec"]["subdomain"] = service
     brought = claims(obj, spec.volume_claim_policies, roles)
     _order(spec, roles, names)
     _coordinator(obj, spec, roles, dict(zip(names, jobs, strict=True)))
@@ -75,13 +78,15 @@ def to_native(obj: AnyObject) -> Translation:
 
 
 def _checked(obj: AnyObject, spec: JobSetSpec) -> None:
-    name, network = obj.metadata.name, spec.network
-    if network is not None and network.subdomain not in ("", name):
-        allowed = f"must be {name} or left out: the pods' service has the JobSet's name"
-        raise Refused("spec.network.subdomain", network.subdomain, allowed)
+    if spec.network is not None and spec.network.subdomain:
+        dns_label(spec.network.subdomain, "spec.network.subdomain")
     if EXCLUSIVE in obj.metadata.annotations:
         given = obj.metadata.annotations[EXCLUSIVE]
         raise Refused(f"metadata.annotations[{EXCLUSIVE}]", given, "it is not served; leave it out")
+
+
+def _subdomain(obj: AnyObject, spec: JobSetSpec) -> str:
+    return (spec.network.subdomain if spec.network else "") or obj.metadata.name
 
 
 def _named(obj: AnyObject, spec: JobSetSpec) -> None:
@@ -256,7 +261,7 @@ def _coordinator(
         if index >= count:
             raise Refused(f"spec.coordinator.{field}", index, f"must be below {count}")
     name = obj.metadata.name
-    host = f"{name}-{one.replicated_job}-{one.job_index}-{one.pod_index}.{name}"
+    host = f"{name}-{one.replicated_job}-{one.job_index}-{one.pod_index}.{_subdomain(obj, spec)}"
     for role in roles:
         for told in (role["identity"]["labels"], role["identity"]["annotations"]):
             told[f"{PREFIX}coordinator"] = host

@@ -65,11 +65,11 @@ def to_native(obj: AnyObject) -> Translation:
             if value > 0 or (value == 0 and ours == "limit"):
                 made.setdefault(ours, {})[resource] = f"{value:g}{unit}"
         weights.add(one.over_quota_weight)
-    if len(weights) > 1 or (weights and next(iter(weights)) % 1):
+    if len(weights) > 1:
         told = ", ".join(f"{weight:g}" for weight in sorted(weights))
         at = "spec.resources.*.overQuotaWeight"
-        raise Refused(at, told, "must be one whole number for all resources")
-    made["weight"] = int(next(iter(weights)))
+        raise Refused(at, told, "must be one number for all resources")
+    made["weight"] = weights.pop()
     return Translation((queue(obj, obj.metadata.name, made),))
 
 

@@ -195,10 +195,7 @@ def _summed(obj: AnyObject) -> str:
 def _weight(sharing: FairSharing | None) -> Json:
     if sharing is None:
         return {}
-    weight = _number(sharing.weight, "spec.fairSharing.weight")
-    if weight != int(weight):
-        raise Refused("spec.fairSharing.weight", sharing.weight, "must be a whole number")
-    return {"weight": int(weight)}
+    return {"weight": float(_number(sharing.weight, "spec.fairSharing.weight"))}
 
 
 def _amounts(groups: Sequence[ResourceGroup]) -> Json:

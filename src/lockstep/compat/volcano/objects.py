@@ -47,6 +47,8 @@ class Task(Strict, frozen=True):
     policies: list[Policy] = []
     max_retry: Count | None = None
     depends_on: DependsOn | None = None
+    topology_policy: Literal["none", "best-effort", ""] = ""
+    """Whether a node should align a pod's processors: the kubelet does so as it is set up."""
 
 
 class JobSpec(Strict, frozen=True):

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lockstep.api.roles import elastic, filled, indices, launched, most, numbers, pod_name
+from lockstep.api.roles import (
+    elastic,
+    filled,
+    indices,
+    launched,
+    most,
+    numbers,
+    pod_name,
+    service_name,
+)
 from lockstep.api.training import Identity, Role, TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.api.wire import Json
@@ -88,13 +97,13 @@ class Framework(ABC):
 
 def members(job: TrainingJob) -> list[Member]:
     """Return the members that *job* wants now, in the order of their ranks."""
-    service = job.metadata.name
+    own, service = job.metadata.name, service_name(job)
     found: list[Member] = []
     for role in job.spec.roles:
         usual = role.identity.name == Identity().name
         for index in indices(role):
             # The usual name without a search for braces: large jobs are looked at often.
-            name = f"{service}-{role.name}-{index}" if usual else pod_name(service, role, index)
+            name = f"{own}-{role.name}-{index}" if usual else pod_name(own, role, index)
             found.append(Member(role, index, len(found), name, f"{name}.{service}"))
     return found
 
@@ -104,9 +113,9 @@ def pool(job: TrainingJob) -> list[Member]:
     found = members(job)
     if not job.spec.recovery.spares or not launched(job):
         return found
-    role, service = job.spec.roles[0], job.metadata.name
+    role, service = job.spec.roles[0], service_name(job)
     for index in indices(role, role.replicas + job.spec.recovery.spares)[role.replicas :]:
-        name = pod_name(service, role, index)
+        name = pod_name(job.metadata.name, role, index)
         found.append(Member(role, index, len(found), name, f"{name}.{service}"))
     return found
 

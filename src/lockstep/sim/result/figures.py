@@ -21,7 +21,7 @@ CLASSES = ("no GPU", "1 GPU", "2 to 8", "9 to 64", "65 to 512", "over 512")
 EVERYWHERE = "cluster"
 
 
-def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dict[str, Any]:
+def figures(result: Result, table: NodeTable, weights: Mapping[str, float]) -> dict[str, Any]:
     """Return the figures as a tree for JSON. Percentages are of 100, times in seconds.
 
     ``allocation`` is the GPU time held by jobs over the GPU time of nodes that were up;
@@ -137,7 +137,7 @@ def _by(
     return {names[number]: waits(waited[of == number]) for number in order if number in of}
 
 
-def fairness(use: Mapping[str, float], weights: Mapping[str, int]) -> float:
+def fairness(use: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Return Jain's index over what each queue used by its weight; 1.0 where only one did.
 
     Source: Jain, Chiu, Hawe: A Quantitative Measure of Fairness (DEC-TR-301, 1984).

@@ -125,7 +125,7 @@ class Account:
         return self.name.removesuffix(ITSELF)
 
     @property
-    def weight(self) -> int:
+    def weight(self) -> float:
         """Return the queue's share of what is left over, against its siblings."""
         return self.spec.weight if self.spec is not None else 1
 

@@ -55,7 +55,7 @@ class FairMemory:
                     self._lagging.discard(account)
             else:
                 account.lag += account.pace * passed
-            at_most = CARRIED * account.job / max(1, account.weight)
+            at_most = CARRIED * account.job / (account.weight or 1)
             account.carried = max(-at_most, min(at_most, account.lag / self.runtime))
 
     def rest(self, contending: Iterable[Account], capacity: Mapping[str, int]) -> None:
@@ -74,12 +74,12 @@ class FairMemory:
     def _compare(self, parts: set[Account], capacity: Mapping[str, int]) -> None:
         weighted = [one for one in parts if one.weight] or list(parts)
         uses = {one: beyond(one, capacity) for one in weighted}
-        mean = sum(uses.values()) / sum(max(1, one.weight) for one in weighted)
+        mean = sum(uses.values()) / sum((one.weight or 1) for one in weighted)
         jobs = {one: sum(len(leaf.holding) for leaf in one.leaves()) for one in weighted}
         most = max(1, sum(jobs.values()))
         typical = sum(largest_part(one.used, capacity) for one in weighted) / most
         for one, use in uses.items():
-            one.pace = use / max(1, one.weight) - mean
+            one.pace = use / (one.weight or 1) - mean
             one.job = largest_part(one.used, capacity) / jobs[one] if jobs[one] else typical
             self._lagging.add(one)
 
