@@ -129,6 +129,9 @@ class Recovery(Wire, frozen=True):
     with a text once it does."""
     spares: Annotated[int, Meta(ge=0)] = 0
     """Pods beyond its size that stand by: one takes the place of a lost one."""
+    capture: Literal["Auto", "None"] = "Auto"
+    """Whether a torch program that does not call lockstep.train is kept at each step and goes on
+    there after a fault: Auto tries it, None leaves it out."""
 
 
 class RunPolicy(Wire, frozen=True):

@@ -36,7 +36,8 @@ def training_job(flags: Flags, here: str = "") -> Json:
     _check(flags)
     if here and not (flags.image or flags.working_dir or flags.simulated):
         flags = replace(flags, working_dir=here)
-    recovery = {"maxRestarts": flags.max_restarts, "spares": flags.spares or None}
+    recovery: Json = {"maxRestarts": flags.max_restarts, "spares": flags.spares or None}
+    recovery |= {} if flags.capture else {"capture": "None"}
     container, pod = _more_of_pods(flags)
     requests: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory}
     limits: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory_limit or flags.memory}

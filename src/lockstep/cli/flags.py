@@ -69,6 +69,11 @@ class Flags:
     prefer_topology: Annotated[str, "Tier that the pods should share where possible."] = ""
     max_restarts: Annotated[int | None, AtLeast(0), "Restarts after which it has failed."] = None
     spares: Annotated[int, AtLeast(0), "Pods that stand by to take the place of a lost one."] = 0
+    capture: Annotated[
+        bool,
+        "--capture/--no-capture",
+        "Keep a torch program that does not call lockstep.train, and go on at its step.",
+    ] = True
     max_wait: Annotated[str, "Longest time to wait for a place: 2h."] = ""
     launcher: Annotated[
         bool,

@@ -98,6 +98,8 @@ def _environment(job: TrainingJob) -> list[Json]:
     }
     notice = job.spec.recovery.spot_notice
     asks = [{"name": "LOCKSTEP_SPOT_NOTICE", "value": notice}] if notice else []
+    if job.spec.recovery.capture == "None":
+        asks.append({"name": "LOCKSTEP_CAPTURE", "value": "off"})
     return [
         *_saving(job),
         *asks,

@@ -18,7 +18,8 @@ import os
 import random
 import sys
 import zlib
-from typing import Any, Protocol
+from collections.abc import Collection
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -55,6 +56,9 @@ class CheckpointLost(RuntimeError):
 class Checkpointer:
     """Keeps the state of what it is given, and of the random number generators, at each step."""
 
+    made: ClassVar[bool] = False
+    """Whether the program has one."""
+
     def __init__(self, **parts: Stateful) -> None:
         """Take the *parts* to keep, each under its name.
 
@@ -71,6 +75,7 @@ class Checkpointer:
             raise TypeError(
                 f"{_RANDOM} is taken by the random number generators; name it otherwise"
             )
+        type(self).made = True
         self._parts = parts
         self._socket = os.environ.get("LOCKSTEP_SOCKET", "")
         self._local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -80,8 +85,10 @@ class Checkpointer:
         self._sums_at = 0
         """Step from which on the launcher is told checksums again; they show what ranks share."""
 
-    def restore(self) -> int:
+    def restore(self, step: int | None = None) -> int:
         """Take on the newest state that all ranks have, and return how many steps it holds.
+
+        With *step*, take on that one, which must be in this rank's memory.
 
         Raises:
             CheckpointLost: when all go on from a step that this rank's memory does not hold.
@@ -89,17 +96,62 @@ class Checkpointer:
         wanted = os.environ.get("LOCKSTEP_RESUME", "")
         if not self._socket or not wanted:
             return 0
-        if stored := os.environ.get("LOCKSTEP_STORED", ""):
-            return self._load_stored(storage.at(stored), int(wanted))
+        state, found = self._read(int(wanted) if step is None else step, self._parts)
+        for name, part in self._parts.items():
+            part.load_state_dict(state[name])
+        _set_random_state(state[_RANDOM], found)
+        return found
+
+    def peek(self, name: str) -> Json:
+        """Return what is kept of one part.
+
+        Raises:
+            CheckpointLost, KeyError: when nothing is.
+        """
+        return self._read(int(os.environ["LOCKSTEP_RESUME"]), (name,))[0][name]
+
+    def _read(self, step: int, names: Collection[str]) -> tuple[Json, int]:
+        stored = os.environ.get("LOCKSTEP_STORED", "")
+        if stored and step == int(os.environ["LOCKSTEP_RESUME"]):
+            return self._load_stored(storage.at(stored), step), step
+        if (there := self._kept(step)) is None:
+            raise CheckpointLost(f"step {step} is not in the memory of local rank {self._local}")
+        return self._load(*there, names), step
+
+    def _kept(self, step: int) -> tuple[Segment, Whole] | None:
+        """Return where the memory of this rank holds *step*."""
         _, files = ask(self._socket, {"do": "attach", "local": self._local})
+        found = None
         for fd in files:
             segment = Segment(fd)
             os.close(fd)
             for whole in segment.whole():
-                if whole.step == int(wanted):
-                    self._load(segment, whole)
-                    return whole.step
-        raise CheckpointLost(f"step {wanted} is not in the memory of local rank {self._local}")
+                if whole.step == step and found is None:
+                    found = segment, whole
+        return found
+
+    def compare(self, step: int, but: Collection[str]) -> str | None:
+        """Return the first name in which the state differs from that of *step* in memory.
+
+        Parts named in *but* are left out. None where it is the same, bit by bit.
+
+        Raises:
+            CheckpointLost: when the memory does not hold the step.
+        """
+        if (there := self._kept(step)) is None:
+            raise CheckpointLost(f"step {step} is not in the memory of local rank {self._local}")
+        segment, whole = there
+        state = {name: part.state_dict() for name, part in self._parts.items()}
+        plain, tensors = take_apart({**state, _RANDOM: _random_state()}, torch.is_tensor)
+        table, kept, start = _words(segment, whole)
+        for entry in table:
+            key = entry["key"]
+            if key.partition(".")[0] not in but:
+                one = view(memoryview(segment.map), start, entry)
+                if key not in tensors or not _same(shards.local(tensors[key]), one):
+                    return str(key)
+        before = dict(kept["!d"])
+        return next((n for n, one in plain["!d"] if n not in but and one != before.get(n)), None)
 
     def step(self, number: int) -> None:
         """Keep the state after *number* steps.
@@ -160,15 +212,17 @@ class Checkpointer:
         os.close(files[0])
         return _Room(segment, layout)
 
-    def _load(self, segment: Segment, whole: Whole) -> None:
-        start = segment.start(whole.slot)
-        table = json.loads(segment.read(start, whole.table))
-        plain = json.loads(segment.read(start + whole.table, whole.plain))
+    def _load(self, segment: Segment, whole: Whole, names: Collection[str]) -> Json:
+        """Return the state in *whole*, of the parts in *names* and the random numbers alone."""
+        table, plain, start = _words(segment, whole)
         memory = memoryview(segment.map)
+        wanted = {*names, _RANDOM}
         templates = self._templates() if any("size" in entry for entry in table) else {}
         tensors = [
             # Copies of its own: the memory is written again at the next step.
-            _spread(entry, view(memory, start + whole.data, entry).clone(), templates)
+            _spread(entry, view(memory, start, entry).clone(), templates)
+            if entry["key"].partition(".")[0] in wanted
+            else None
             for entry in table
         ]
         state = put_together(plain, tensors)
@@ -177,18 +231,16 @@ class Checkpointer:
                 f"lockstep: rank {_rank()} goes on from the copy of rank {theirs}, with random "
                 "numbers of its own\n"
             )
-        self._take_on(state, whole.step)
+        return state
 
-    def _load_stored(self, directory: storage.Place, step: int) -> int:
+    def _load_stored(self, directory: storage.Place, step: int) -> Json:
         from lockstep.train.loading import Stored
 
         try:
             stored = Stored(directory, step, _rank(), _size())
-            state = stored.state(self._templates())
+            return stored.state(self._templates())
         except NotStored as error:
             raise CheckpointLost(str(error)) from error
-        self._take_on(state, step)
-        return step
 
     def _templates(self) -> dict[str, Tensor]:
         """Return the tensors as they are now, which tell how they are spread over ranks."""
@@ -196,11 +248,6 @@ class Checkpointer:
             shards.prepare(part)
         state = {name: part.state_dict() for name, part in self._parts.items()}
         return take_apart(state, torch.is_tensor)[1]
-
-    def _take_on(self, state: Json, step: int) -> None:
-        for name, part in self._parts.items():
-            part.load_state_dict(state[name])
-        _set_random_state(state[_RANDOM], step)
 
 
 _RANDOM = "random"
@@ -211,6 +258,18 @@ _SUMS_RARER = 64
 def _sum(tensor: Tensor, total: int) -> int:
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     return zlib.crc32(flat.numpy().data, total)
+
+
+def _words(segment: Segment, whole: Whole) -> tuple[list[Json], Json, int]:
+    """Return table and plain values of a copy, and where its tensors begin."""
+    start = segment.start(whole.slot)
+    table = json.loads(segment.read(start, whole.table))
+    return table, json.loads(segment.read(start + whole.table, whole.plain)), start + whole.data
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    pair = [t.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for t in (one, other)]
+    return bool(torch.equal(*pair))
 
 
 def _rank() -> int:

@@ -40,6 +40,8 @@ class Memory:
         """By local rank: a checksum of its state after the first step of the generation."""
         self.python = ""
         """What runs the ranks, with torch."""
+        self.forgotten = False
+        """Whether a rank's program turned out to have more than what is kept of it."""
         self._whose: dict[int, Json] = {}
         """By local rank: which rank of how many it is, and whether it holds parts of tensors."""
 
@@ -213,6 +215,13 @@ class Memory:
             newest = [held[0][1].progress for held in self._held.values() if held]
         return max((step for step in newest if step is not None), default=None)
 
+    def forget(self, local: int) -> None:
+        """Let no copy of a rank's state count: another start of its program cannot take it on."""
+        self.forgotten = True
+        with self._lock:
+            for _, segment in self._held.get(local, []):
+                segment.forget_after(-1)
+
     def forget_after(self, step: int | None) -> None:
         """Drop the copies that are newer than *step*, or all."""
         with self._lock:
@@ -300,6 +309,8 @@ class Counter:
         elif request["do"] == "first":
             names = ("step", "sum", "own")
             self._memory.first[local] = {"local": local, **{n: int(request[n]) for n in names}}
+        elif request["do"] == "forget":
+            self._memory.forget(local)
         elif request["do"] == "save":
             self._save(local, int(request["step"]))
         answer["files"] = len(files)

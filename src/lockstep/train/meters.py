@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import math
 import os
 import socket
 import time
@@ -24,6 +25,7 @@ SUSPECT_AFTER = 5.0
 BUSY_EVERY = 10.0
 """Seconds between two looks at when a rank calls its collectives."""
 _TIMES = 3.0
+_LOSSES = 4
 _LEAST_STEPS = 3
 _LONGEST_ANSWER = 16 << 20
 
@@ -51,6 +53,17 @@ class Meters:
             "LOCKSTEP_TELEMETRY": self._directory,
             "PYTHONPATH": os.pathsep.join([site, *others, *delivered()]),
             "TORCH_FR_BUFFER_SIZE": env.get("TORCH_FR_BUFFER_SIZE", "2000"),
+        }
+
+    def losses(self, count: int) -> Json:
+        """Return the last losses of each local rank, by its number and the step."""
+        return {
+            str(local): {
+                str(one.begun + one.steps - back): loss
+                for back, loss in enumerate(list(reversed(one.losses))[:_LOSSES])
+                if math.isfinite(loss)
+            }
+            for local, one in self.read(count).items()
         }
 
     def begin(self, generation: int) -> None:

@@ -226,6 +226,9 @@ class Launcher:
         note = self.directory / f"ended-{self.member.generation}"
         own |= self._observing()
         own["LOCKSTEP_STORED"] = stored
+        own["LOCKSTEP_LOSSES"] = json.dumps(self.meters.losses(self.place.processes))
+        if self.memory.forgotten:
+            own["LOCKSTEP_CAPTURE"] = "off"
         own |= self.forks.variables()
         self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
         if wrong := preflight.wrong(os.environ, processes.seat(self.place, world)):

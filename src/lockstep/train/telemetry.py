@@ -205,6 +205,7 @@ class _Watch:
         self._server: Any = None
         self._losses = _Losses()
         self._begun = 0
+        self._capture: Any = None
         self.saves: Any = None
         self.fd = -1
 
@@ -219,13 +220,19 @@ class _Watch:
         loaders = importlib.import_module("torch.utils.data.dataloader")
         self._time_loader(loaders._BaseDataLoaderIter)
         self._serve(torch)
+        if os.environ.get("LOCKSTEP_SOCKET") and os.environ.get("LOCKSTEP_CAPTURE") != "off":
+            self._capture = _capture().Capture(os.environ, lambda: int(self.saves.loaded))
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self._capture is not None:
+            self._capture.any_stepped()
         first = self._optimizer()
         if first is None:
             self._optimizer = weakref.ref(optimizer)
         elif first is not optimizer:
             # A program with several optimizers steps as often as the first of them.
+            return
+        if self._capture is not None and self._capture.stepped(self._losses.known()):
             return
         now = time.monotonic()
         if self._steps % _MEMORY_EVERY == 1 and self._torch.cuda.is_initialized():
@@ -243,7 +250,10 @@ class _Watch:
 
     def _held(self, optimizer: Any) -> int:
         """Return how many steps the state held before the first, which has just been made."""
-        if "lockstep.train.checkpointer" in sys.modules:
+        if self._capture is not None and self._capture.begun:
+            return int(self._capture.begun)
+        ours = sys.modules.get("lockstep.train.checkpointer")
+        if ours is not None and ours.Checkpointer.made:
             return int(os.environ.get("LOCKSTEP_RESUME") or 0)
         # Adam and its kin count their steps; of others the loaded file tells.
         kept = (one.get("step") for one in optimizer.state.values() if isinstance(one, dict))
@@ -276,6 +286,20 @@ class _Watch:
     def _end(self) -> None:
         with _silent():
             self._server.shutdown()
+
+
+def _capture() -> Any:
+    """Return the module that keeps programs, whether this Python has Lockstep installed or not."""
+    if importlib.util.find_spec("lockstep") is None:
+        home = Path(__file__).resolve().parents[1]
+        spec = importlib.util.spec_from_file_location(
+            "lockstep", home / "__init__.py", submodule_search_locations=[str(home)]
+        )
+        if spec is None or spec.loader is None:
+            raise ImportError(str(home))
+        package = sys.modules["lockstep"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(package)
+    return importlib.import_module("lockstep.train.capture")
 
 
 def _own_saves(env: Mapping[str, str], watch: _Watch) -> Any:
