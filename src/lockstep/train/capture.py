@@ -31,8 +31,8 @@ LINES = """from lockstep.train import Checkpointer
     ckpt = Checkpointer(model=model, optimizer=optimizer)
     for step in range(ckpt.restore(), steps): ...; ckpt.step(step + 1)"""
 _BESIDE = ("tape", "loose", "numbers", "attributes")
-_LATEST_LOOK = 4096
-"""Last step at which objects are looked for that were made meanwhile."""
+_LOOKS = (1, 2, 16, 256, 4096)
+"""Steps at which objects are looked for that were made meanwhile."""
 
 
 class Capture:
@@ -102,8 +102,7 @@ class Capture:
         if Checkpointer.made:
             self._stop("it has a Checkpointer")
             return
-        look = self._steps <= _LATEST_LOOK and self._steps & (self._steps - 1) == 0
-        if self._keeper is None or look:
+        if self._keeper is None or self._steps in _LOOKS:
             self._look()
         if self._steps == 1:
             self._tape.begin["loaded"] = self._loaded()

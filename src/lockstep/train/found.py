@@ -28,16 +28,19 @@ def parts() -> dict[str, Any]:
 
     Names follow the order in which they were made, so that the same program gives the same names.
     """
-    every = [one for age in (2, 1, 0) for one in gc.get_objects(age)]
+    kinds = (torch.nn.Module, torch.optim.Optimizer, torch.amp.GradScaler)
     # By their types: what objects say of their class may be code of theirs.
-    modules = [one for one in _of(every, torch.nn.Module) if _has_state(one)]
+    every = [
+        one for age in (2, 1, 0) for one in gc.get_objects(age) if issubclass(type(one), kinds)
+    ]
+    modules = [one for one in _of(every, kinds[0]) if _has_state(one)]
     inner = {id(child) for one in modules for child in one.modules() if child is not one}
     outermost = [one for one in modules if id(one) not in inner]
-    optimizers = _of(every, torch.optim.Optimizer)
+    optimizers = _of(every, kinds[1])
     # Of a wrapper and the optimizer inside, that one steps.
     known = {id(one) for one in optimizers}
     optimizers = [one for one in optimizers if not known & {id(v) for v in vars(one).values()}]
-    scalers = [one for one in _of(every, torch.amp.GradScaler) if one.is_enabled()]
+    scalers = [one for one in _of(every, kinds[2]) if one.is_enabled()]
     found: dict[str, Any] = {}
     for kind, some in (("module", outermost), ("optimizer", optimizers), ("scaler", scalers)):
         found |= {f"{kind}{n}-{type(one).__name__}": one for n, one in enumerate(some)}

@@ -6,6 +6,7 @@ import json
 import random
 import struct
 import sys
+from array import array
 from typing import Any
 
 import torch
@@ -84,9 +85,11 @@ class Tape:
 
 def states() -> dict[str, Any]:
     """Return the states of the random number generators of Python, torch and NumPy, in plain."""
+    version, numbers, gauss = random.getstate()
+    # As text: thousands of numbers would each be looked at.
     found: dict[str, Any] = {
         "torch": torch.get_rng_state().numpy().tobytes().hex(),
-        "python": random.getstate(),
+        "python": [version, array("Q", numbers).tobytes().hex(), gauss],
     }
     if (numpy := sys.modules.get("numpy")) is not None and hasattr(numpy, "random"):
         kind, keys, *rest = numpy.random.get_state()
@@ -99,7 +102,7 @@ def put(found: dict[str, Any]) -> None:
     raw = bytearray.fromhex(found["torch"])
     torch.set_rng_state(torch.frombuffer(raw, dtype=torch.uint8))
     version, numbers, gauss = found["python"]
-    random.setstate((version, tuple(numbers), gauss))
+    random.setstate((version, tuple(array("Q", bytes.fromhex(numbers))), gauss))
     if "numpy" in found and (numpy := sys.modules.get("numpy")) is not None:
         kind, keys, at, has, gauss = found["numpy"]
         numbers = numpy.frombuffer(bytes.fromhex(keys), dtype="uint32")
