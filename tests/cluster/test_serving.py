@@ -154,13 +154,19 @@ def replicas(cluster: OnCluster) -> dict[str, str]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("cards")
 def test_service_answers_again_after_its_node_is_lost(cluster: OnCluster, image: str) -> None:
-    cluster.apply(service(image, 2))
+    spread = service(image, 2)
+    (server,) = spread["spec"]["predictor"]["containers"]
+    server["resources"] = {"limits": {"nvidia.com/gpu": 8}}
+    cluster.apply(spread)
     cluster.wait(lambda: len(replicas(cluster)) == 2, 240, "two replicas are ready")
-    lost = sorted(replicas(cluster).values())[0]
-    others = [node.name for node in cluster.cluster.record.all_nodes if node.name != lost]
+    nodes = sorted(replicas(cluster).values())
+    assert len(set(nodes)) == 2, "the cards of a replica fill a node"
+    lost = nodes[0]
+    (other,) = {node.name for node in cluster.cluster.record.all_nodes} - set(nodes)
     pod = client(image, f"http://echo.{cluster.space}/", 0)
-    pod["spec"]["nodeName"] = others[0]
+    pod["spec"]["nodeName"] = other
     pod["spec"]["containers"] = [
         python(image, "main", PATIENT, f"http://echo.{cluster.space}.svc/")
     ]

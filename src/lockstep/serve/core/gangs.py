@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,7 +15,6 @@ from lockstep.api.names import (
     QUEUE_LABEL,
     ROLE_LABEL,
     ROUTE_LABEL,
-    SCHEDULER_NAME,
 )
 from lockstep.api.wire import Json, to_builtins
 from lockstep.runtime.actions import Action, Create, Delete
@@ -63,8 +61,7 @@ def make(seen: Seen, revision: ControllerRevision, ordinal: int, queue: str) -> 
 def worker(seen: Seen, revision: ControllerRevision, replica: str, number: int, queue: str) -> Json:
     """Return worker *number* of the replica of that name, as it is sent to the server."""
     template = revision.data["worker"]
-    spec = copy.deepcopy(template["spec"])
-    spec["schedulerName"] = SCHEDULER_NAME
+    spec = pods.to_place(template)
     service = seen.service.metadata.name
     body = {
         "apiVersion": PODS.api_version,

@@ -14,14 +14,16 @@ from lockstep.api.wire import Json
 DEFAULT_QUEUE: Final = "default"
 LAST_REQUESTS: Final = 2
 """Seconds that a replica goes on serving while routers learn of its end."""
+_LOST_KEYS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_LOST: Final = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}
+"""Kubernetes gives a pod 300 seconds on such a node where it does not say itself."""
 _WAITS: Final = ("ContainerCreating", "PodInitializing", "")
 
 
 def make(service: str, revision: ControllerRevision, ordinal: int, meta: Json, queue: str) -> Json:
     """Return replica number *ordinal* of *revision*, or its head, as it is sent to the server."""
     template = revision.data["template"]
-    spec = copy.deepcopy(template["spec"])
-    spec["schedulerName"] = SCHEDULER_NAME
+    spec = to_place(template)
     for container in spec["containers"]:
         hooks = container.setdefault("lifecycle", {})
         hooks.setdefault("preStop", {"sleep": {"seconds": LAST_REQUESTS}})
@@ -45,6 +47,17 @@ def make(service: str, revision: ControllerRevision, ordinal: int, meta: Json, q
         },
         "spec": spec,
     }
+
+
+def to_place(template: Json) -> Json:
+    """Return a template's spec for Lockstep's scheduler, soon evicted from a node that is lost."""
+    spec: Json = copy.deepcopy(template["spec"])
+    spec["schedulerName"] = SCHEDULER_NAME
+    given = spec.get("tolerations", [])
+    named = {one.get("key", "") for one in given}
+    lost = ({**_LOST, "key": key} for key in _LOST_KEYS if not named & {"", key})
+    spec["tolerations"] = [*given, *lost]
+    return spec
 
 
 def component(revision: str, service: str) -> str:

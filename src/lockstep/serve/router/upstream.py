@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, cast
+import socket
+from typing import Final, Protocol, cast
 
 import httptools
 
 IDLE_MOST = 64
 """Idle connections to one replica that are kept."""
+_SILENT: Final = (
+    (socket.TCP_KEEPIDLE, 2),
+    (socket.TCP_KEEPINTVL, 1),
+    (socket.TCP_USER_TIMEOUT, 5000),
+)
+"""A node that lost its power closes nothing: 5 s without a sign of its kernel end a connection."""
 
 
 class Taker(Protocol):
@@ -57,8 +64,12 @@ class Upstream(asyncio.Protocol):
     # --- asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Keep the transport; have the kernel break it where the replica's node is silent."""
         self.transport = cast(asyncio.Transport, transport)
+        wire = transport.get_extra_info("socket")
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _SILENT:
+            wire.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell who waits for the answer; one that ends with the connection ends now."""
