@@ -54,9 +54,12 @@ def test_mpirun_reaches_workers_on_two_nodes_by_ssh(cluster: OnCluster) -> None:
 
     cluster.wait(over, 240, "mpirun ends")
     assert len(nodes) == 2
-    assert "pi is 3.141592654, summed by 4 ranks" in cluster.logs("pi-launcher-0")
-    cluster.wait(lambda: not running(cluster), 60, "its workers end, as cleanPodPolicy asks")
+    told = {name: cluster.logs(name) for name in names(cluster, "Succeeded")}
+    assert "pi is 3.141592654, summed by 4 ranks" in "".join(told.values()), told
+    cluster.wait(
+        lambda: not names(cluster, "Running"), 60, "its workers end, as cleanPodPolicy asks"
+    )
 
 
-def running(cluster: OnCluster) -> list[str]:
-    return [p["metadata"]["name"] for p in cluster.pods() if p["status"]["phase"] == "Running"]
+def names(cluster: OnCluster, phase: str) -> list[str]:
+    return [p["metadata"]["name"] for p in cluster.pods() if p["status"]["phase"] == phase]

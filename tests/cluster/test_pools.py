@@ -11,6 +11,8 @@ from tests.support.on_cluster import OnCluster
 from tools.cluster import install
 
 from lockstep.api.names import LEAF_LABEL, POOL_LABEL
+from lockstep.api.node_pool import NODE_POOLS
+from lockstep.api.wire import to_builtins
 from lockstep.nodes.simulated.pools import parse_pool
 
 POOL = "story"
@@ -32,7 +34,9 @@ def nodes(cluster: OnCluster) -> list[dict[str, Any]]:
 def pool(cluster: OnCluster) -> Iterator[OnCluster]:
     """The cluster with a pool of up to eight nodes under leaves of four."""
     simulate(cluster, True)
-    cluster.apply(parse_pool(f"{POOL}=0..8x8,nodes-per-leaf=4,idle=1s"))
+    made = to_builtins(parse_pool(f"{POOL}=0..8x8,nodes-per-leaf=4,idle=1s"))
+    kind = {"apiVersion": NODE_POOLS.api_version, "kind": NODE_POOLS.kind}
+    cluster.apply({**kind, "metadata": {"name": POOL}, "spec": made["spec"]})
     yield cluster
     cluster.kubectl("delete", "trainingjobs.lockstep.dev", "--all")
     cluster.kubectl("delete", "nodepool", POOL, "--wait=false")

@@ -129,7 +129,9 @@ class OnCluster:
 
     def _command(self, words: Sequence[str]) -> list[str]:
         own = self.kubeconfig or self.cluster.kubeconfig
-        options = ["--namespace", self.space, "--kubeconfig", str(own)]
+        options = ["--kubeconfig", str(own)]
+        if words[0] not in _WITHOUT_NAMESPACE:
+            options += ["--namespace", self.space]
         at = words.index("--") if "--" in words else len(words)
         return [sys.executable, "-m", "lockstep", *words[:at], *options, *words[at:]]
 
@@ -142,4 +144,6 @@ class OnCluster:
             raise AssertionError(f"{error}\n{shown}") from None
 
 
+_WITHOUT_NAMESPACE = ("cluster", "doctor")
+"""Commands that look at the whole cluster."""
 _NAMESPACE = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "story-"}}'

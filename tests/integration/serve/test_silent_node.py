@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.fabric import Fabric, needs_namespaces
+from tests.support.fabric import Fabric, ip, needs_namespaces
 from tests.support.waiting import eventually
 
 from lockstep.serve.router.upstream import Pool
@@ -68,7 +67,7 @@ async def test_request_on_a_node_without_power_is_lost_in_seconds(fabric: Fabric
     kept = pool.idle()
     assert kept is not None
     taker = Lost()
-    subprocess.run(["ip", "link", "set", f"{fabric.tag}v1", "down"], check=True)
+    ip("link", "set", f"{fabric.tag}v1", "down")
     kept.begin(taker)
     kept.transport.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
 
