@@ -2,10 +2,10 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.support.signatures import SAMPLES
 
 from lockstep.api.node_health import MOST_FINDINGS, Finding
 from lockstep.health.core.findings import added, finding_of, findings_of, key, merged
-from lockstep.health.core.signatures import SIGNATURES
 
 DEVICES = {"0000:17:00": "gpu/3", "0000:1a:00": "nic/0"}
 
@@ -54,7 +54,7 @@ def test_what_is_only_observed_gives_way():
 
 
 def test_many_lines_say_the_same_together_as_one_by_one() -> None:
-    some = [one.sample for one in SIGNATURES if one.where == "kernel"]
+    some = [one.line for one in SAMPLES if one.where == "kernel"]
     lines = [line for one in some for line in ("usb 1-1: new device", one, "", "x" * 9000)]
     alone = [found for line in lines if (found := finding_of(line, {})) is not None]
     assert list(findings_of(lines, {})) == alone

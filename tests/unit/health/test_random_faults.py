@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from msgspec.structs import replace
+from tests.support.signatures import SAMPLES
 
 from lockstep.api.core import Pod, PodSpec, PodStatus
 from lockstep.api.health_policy import HealthPolicySpec
@@ -29,13 +30,14 @@ from lockstep.api.timestamp import read, show
 from lockstep.health.core.diagnose import diagnose, with_findings
 from lockstep.health.core.findings import finding_of, merged
 from lockstep.health.core.policy import Acted, away, objection
-from lockstep.health.core.signatures import SIGNATURES
+from lockstep.health.core.signatures import match
 from lockstep.health.remediation import plan
 
 GPUS = 8
 FAULTS = 50
 CLUSTERS = 20
-LINES = [one.sample for one in SIGNATURES if one.where == "kernel" and not one.cascade]
+_SAMPLES = [(one.line, match(one.line, kernel=True)) for one in SAMPLES if one.where == "kernel"]
+LINES = [line for line, taken in _SAMPLES if taken is not None and not taken.cascade]
 
 
 @dataclass

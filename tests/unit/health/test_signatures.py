@@ -1,19 +1,28 @@
-"""Each signature fits its own sample, and says what its source says."""
+"""Each line of public issues is taken by the signature that names its cause."""
 
 import pytest
+from tests.support.signatures import SAMPLES, Sample
 
+from lockstep.health.core.signature import Signature
 from lockstep.health.core.signatures import SIGNATURES, match
 
 
-@pytest.mark.parametrize("one", SIGNATURES, ids=[s.pattern[:60] for s in SIGNATURES])
-def test_a_sample_is_taken_by_its_own_signature(one):
-    assert match(one.sample, kernel=one.where == "kernel") is one
+def taken_by(one: Sample) -> Signature | None:
+    return match(one.line, kernel=one.where == "kernel")
 
 
-@pytest.mark.parametrize("one", SIGNATURES, ids=[s.pattern[:60] for s in SIGNATURES])
-def test_a_signature_says_where_it_comes_from(one):
+@pytest.mark.parametrize("one", SAMPLES, ids=[s.line[:60] for s in SAMPLES])
+def test_a_published_line_has_the_cause_that_its_source_says(one):
+    found = taken_by(one)
+    assert found is not None
+    assert (found.cause, found.where) == (one.cause, one.where)
     assert one.source.startswith("https://")
-    assert 0 < one.confidence < 1
+
+
+def test_each_signature_takes_a_published_line():
+    used = {id(taken_by(one)) for one in SAMPLES}
+    assert [one.pattern for one in SIGNATURES if id(one) not in used] == []
+    assert all(0 < one.confidence < 1 for one in SIGNATURES)
 
 
 def test_user_errors_ask_for_no_isolation():

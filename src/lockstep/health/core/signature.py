@@ -24,8 +24,6 @@ class Signature:
     action: Act
     confidence: float
     cause: str
-    sample: str
-    source: str
     where: Where = "rank"
     cascade: bool = False
     weak: bool = False

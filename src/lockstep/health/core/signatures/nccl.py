@@ -1,6 +1,6 @@
 """What NCCL, Gloo and the meeting of ranks say of faults."""
 
-# A pattern and a sample are one line each, to be searched for.
+# A pattern is one line, to be searched for.
 # ruff: noqa: E501, S108
 
 from __future__ import annotations
@@ -10,17 +10,12 @@ from typing import Final
 from lockstep.health.core.signature import Signature
 from lockstep.health.core.signatures import verdicts as v
 
-_NCCL: Final = "https://github.com/NVIDIA/nccl/issues"
-_TORCH: Final = "https://github.com/pytorch/pytorch/issues"
-
 NCCL: Final[tuple[Signature, ...]] = (
     Signature(
         "NET/Plugin|NCCL INFO .*[Pp]lugin",
         *v.UNKNOWN_OBSERVE,
         0.1,
         "NCCL found no plugin for the network, and uses its own code",
-        "NCCL INFO NET/Plugin: Plugin load returned 2 : libnccl-net.so: cannot open shared object file: No such file or directory",
-        _NCCL,
         cascade=True,
     ),
     Signature(
@@ -29,8 +24,6 @@ NCCL: Final[tuple[Signature, ...]] = (
         "observe",
         0.4,
         "RDMA work was flushed after another error",
-        "NET/IB : Got completion with error 5, opcode 48, len 0, vendor err 244",
-        _NCCL,
         cascade=True,
     ),
     Signature(
@@ -39,56 +32,42 @@ NCCL: Final[tuple[Signature, ...]] = (
         "stop_and_tell_user",
         0.7,
         "there is no route between two network cards",
-        "misc/ibvwrap.cc:199 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable",
-        _NCCL,
     ),
     Signature(
         "no socket interface found|No usable listening interface",
         *v.USER_STOP,
         0.8,
         "NCCL finds no network interface of the wanted name",
-        "bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
-        _NCCL,
     ),
     Signature(
         r"failed to extend /dev/shm/nccl-|posix_fallocate failed : No space|insufficient shared memory \(shm\)",
         *v.USER_STOP,
         0.92,
         "/dev/shm is too small",
-        "Error: failed to extend /dev/shm/nccl-x2Sh5V to 9637892 bytes",
-        _NCCL,
     ),
     Signature(
         "Call to shm_open failed : Permission denied",
         *v.PLATFORM_ISOLATE,
         0.8,
         "/dev/shm may not be written",
-        "NCCL WARN Call to shm_open failed : Permission denied",
-        _NCCL,
     ),
     Signature(
         "Duplicate GPU detected|Multiple Ranks are using the same GPU|ncclInvalidUsage",
         *v.USER_STOP,
         0.95,
         "two ranks use one GPU",
-        "NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1a000",
-        _NCCL,
     ),
     Signature(
         "Mismatched NCCL version detected",
         *v.USER_STOP,
         0.95,
         "ranks have different versions of NCCL",
-        "NCCL WARN Mismatched NCCL version detected : rank 0 version 22005 rank 1 version 22107",
-        _NCCL,
     ),
     Signature(
         r"rank \d+ of \d+ ranks has already checked in",
         *v.USER_STOP,
         0.7,
         "two processes call themselves the same rank",
-        "NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in",
-        _NCCL,
     ),
     Signature(
         r"Bootstrap Root : mismatch in",
@@ -96,32 +75,24 @@ NCCL: Final[tuple[Signature, ...]] = (
         "restart_in_place",
         0.6,
         "ranks disagree about how many they are",
-        "NCCL WARN Bootstrap Root : mismatch in rank count from procs 2 : 4",
-        _NCCL,
     ),
     Signature(
         "Detected mismatch between collectives on ranks|Message truncated : received",
         *v.USER_STOP,
         0.95,
         "ranks call different collectives",
-        "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: ALLREDUCE",
-        _TORCH,
     ),
     Signature(
         "Cuda failure .*out of memory",
         *v.USER_STOP,
         0.85,
         "the GPU's memory is too small for the program",
-        "transport.cc:143 NCCL WARN Cuda failure 2 'out of memory'",
-        _NCCL,
     ),
     Signature(
         "NCCL WARN Cuda failure",
         *v.UNKNOWN_OBSERVE,
         0.3,
         "a CUDA call of NCCL failed",
-        "transport.cc:143 NCCL WARN Cuda failure 'unknown error'",
-        _NCCL,
         cascade=True,
     ),
     Signature(
@@ -129,8 +100,6 @@ NCCL: Final[tuple[Signature, ...]] = (
         *v.UNKNOWN_RESTART,
         0.35,
         "NCCL failed without a cause of its own",
-        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed",
-        _TORCH,
         cascade=True,
     ),
     Signature(
@@ -138,8 +107,6 @@ NCCL: Final[tuple[Signature, ...]] = (
         *v.NETWORK_RESTART,
         0.5,
         "another rank cannot be reached",
-        "NCCL WARN Net : Connect to 10.0.0.2<36785> failed : Connection refused",
-        _NCCL,
         weak=True,
     ),
     Signature(
@@ -147,8 +114,6 @@ NCCL: Final[tuple[Signature, ...]] = (
         *v.UNKNOWN_OBSERVE,
         0.4,
         "a collective did not end in time: some rank hangs or is late",
-        "[rank1]:[E1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600089 milliseconds before timing out.",
-        _TORCH,
         weak=True,
     ),
     Signature(
@@ -156,8 +121,6 @@ NCCL: Final[tuple[Signature, ...]] = (
         *v.SOFTWARE_RESTART,
         0.5,
         "a call into CUDA or NCCL, or the interpreter lock, blocks a rank",
-        "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress",
-        _TORCH,
         weak=True,
     ),
     Signature(
@@ -165,8 +128,6 @@ NCCL: Final[tuple[Signature, ...]] = (
         *v.UNKNOWN_RESTART,
         0.4,
         "rank 0 is late or dead",
-        "[1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Timeout",
-        _TORCH,
         weak=True,
     ),
     Signature(
@@ -174,25 +135,16 @@ NCCL: Final[tuple[Signature, ...]] = (
         *v.NETWORK_RESTART,
         0.6,
         "the meeting point of the ranks cannot be reached",
-        "[E] The client socket has timed out after 60s while trying to connect to (worker-0, 29500).",
-        _TORCH,
         weak=True,
     ),
     Signature(
-        "EADDRINUSE|errno: 98|Address already in use",
-        *v.SOFTWARE_RESTART,
-        0.85,
-        "a port is taken",
-        "The server socket has failed to listen on any local network address. port: 29500, useIpv6: 0, code: -98, name: EADDRINUSE, message: address already in use",
-        _TORCH,
+        "EADDRINUSE|errno: 98|Address already in use", *v.SOFTWARE_RESTART, 0.85, "a port is taken"
     ),
     Signature(
         "RendezvousClosedError|RendezvousTimeoutError",
         *v.PLATFORM_RESTART,
         0.5,
         "the gang did not come together",
-        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
-        _TORCH,
         weak=True,
     ),
     Signature(
@@ -201,16 +153,12 @@ NCCL: Final[tuple[Signature, ...]] = (
         "stop_and_tell_user",
         0.8,
         "a rank gives out its loopback address",
-        "Gloo connectFullMesh failed with [../pair.cc:144] no error, remote=[127.0.1.1]:5000",
-        _TORCH,
     ),
     Signature(
         "Gloo connectFullMesh failed",
         *v.NETWORK_RESTART,
         0.5,
         "a rank cannot be reached",
-        "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
-        _TORCH,
         weak=True,
     ),
 )

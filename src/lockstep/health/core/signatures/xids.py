@@ -1,4 +1,7 @@
-"""NVIDIA's Xids by number: class and immediate action follow NVIDIA's catalogue."""
+"""NVIDIA's Xids by number: class and immediate action follow NVIDIA's catalogue.
+
+https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ from typing import Final
 
 from lockstep.api.diagnosis import Act, Class
 from lockstep.health.core.signature import Signature
-
-SOURCE: Final = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
-SXID_SOURCE: Final = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"
 
 _Row = tuple[str, Class, Act, float, str]
 
@@ -77,51 +77,20 @@ CASCADES: Final = frozenset({"43", "45", "154"})
 
 
 _PREFIX: Final = r"NVRM: Xid \((?:PCI:)?[0-9a-fA-F:.]+\): "
-_START: Final = "NVRM: Xid (PCI:0000:17:00): "
-"""How a line with an Xid begins: as an expression, and an example."""
+"""How a line with an Xid begins."""
 
 
 def signatures() -> Iterator[Signature]:
     """Return the signature of each row; the last takes any other number."""
     for rest, class_, action, sure, words in _SPECIAL:
         number = rest.split(",")[0].replace("14[4-8]", "144")
-        yield Signature(
-            rf"{_PREFIX}({rest})",
-            class_,
-            action,
-            sure,
-            f"Xid {number}: {words}",
-            f"{_START}{number}, pid=1, name=python, {_example(number, words)}",
-            SOURCE,
-            "kernel",
-            cascade=number in CASCADES,
-        )
+        pattern, cause = rf"{_PREFIX}({rest})", f"Xid {number}: {words}"
+        cascade = number in CASCADES
+        yield Signature(pattern, class_, action, sure, cause, "kernel", cascade=cascade)
     for numbers, class_, action, sure, words in _NUMBERS:
         for number in numbers.split():
-            yield Signature(
-                rf"(?:{_PREFIX}|XidCriticalError: Xid=){number}(?:[,\s]|$)",
-                class_,
-                action,
-                sure,
-                f"Xid {number}: {words}",
-                f"{_START}{number}, pid=4711, name=python3, Ch 00000008",
-                SOURCE,
-                "kernel",
-                cascade=number in CASCADES,
-            )
-    words, line = "Xid {}: not in the catalogue", f"{_START}999, pid=1"
-    number = _PREFIX + r"(\d+)"
-    yield Signature(number, "unknown", "observe", 0.3, words, line, SOURCE, "kernel", weak=True)
-
-
-def _example(number: str, words: str) -> str:
-    """Return what the driver writes behind the number of a special row."""
-    asked = {"reboot": "(Node Reboot Required)", "reset": "(GPU Reset Required)"}
-    tail = next((text for key, text in asked.items() if words.endswith(key)), "(None)")
-    if "drain" in words:
-        tail = "(Drain and Reset)"
-    said = {
-        "31": "MMU Fault: ENGINE GRAPHICS FAULT_UNRECOGNIZED_CLIENT",
-        "144": "NVLINK: SAW_MVB Nonfatal XC0" if "non" in words else "NVLINK: TLW Fatal XC0",
-    }
-    return said.get(number, f"GPU recovery action changed from 0x0 (None) to 0x1 {tail}")
+            pattern = rf"(?:{_PREFIX}|XidCriticalError: Xid=){number}(?:[,\s]|$)"
+            cause, cascade = f"Xid {number}: {words}", number in CASCADES
+            yield Signature(pattern, class_, action, sure, cause, "kernel", cascade=cascade)
+    other = "Xid {}: not in the catalogue"
+    yield Signature(_PREFIX + r"(\d+)", "unknown", "observe", 0.3, other, "kernel", weak=True)
