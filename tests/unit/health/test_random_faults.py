@@ -37,7 +37,7 @@ GPUS = 8
 FAULTS = 50
 CLUSTERS = 20
 _SAMPLES = [(one.line, match(one.line, kernel=True)) for one in SAMPLES if one.where == "kernel"]
-LINES = [line for line, taken in _SAMPLES if taken is not None and not taken.cascade]
+LINES = [line for line, taken in _SAMPLES if taken is not None and taken.verdict.kind != "cascade"]
 
 
 @dataclass

@@ -60,9 +60,9 @@ def hits(lines: Iterable[Line]) -> list[Hit]:
 
 def _says_nothing(line: Line, signature: Signature) -> bool:
     """Say whether a line that fits is of a killed process and unsure, or only informs."""
-    if line.killed and (signature.tier or signature.confidence < SURE):
+    if line.killed and (signature.verdict.tier or signature.verdict.confidence < SURE):
         return True
-    return signature.confidence < LITTLE and bool(_INFORMS.search(line.text[:200]))
+    return signature.verdict.confidence < LITTLE and bool(_INFORMS.search(line.text[:200]))
 
 
 def _of_one_clock(found: list[Hit]) -> list[Hit]:
@@ -87,11 +87,13 @@ def diagnose(lines: Iterable[Line]) -> Diagnosis:
     if not found:
         return unknown("no line fits any known fault", "the end of each rank's log")
     first = min(found, key=precedence(found))
-    if not first.signature.tier:
+    if not first.signature.verdict.tier:
         return _verdict(first, found)
-    if first.signature.action == "observe" and (stalled := of_watchdogs(hit.line for hit in found)):
+    if first.signature.verdict.action == "observe" and (
+        stalled := of_watchdogs(hit.line for hit in found)
+    ):
         return stalled
-    if first.signature.tier == 2 and first.signature.class_ == "unknown":
+    if first.signature.verdict.tier == 2 and first.signature.verdict.class_ == "unknown":
         return unknown(
             f"only what follows from another fault: {first.signature.cause}",
             "the log of the rank that failed first, and its node's kernel log",
@@ -109,16 +111,16 @@ def _verdict(first: Hit, found: list[Hit]) -> Diagnosis:
     signature = first.signature
     same = [one for one in found if one.signature is signature]
     ranks = sorted({one.line.rank for one in same} - {NO_RANK})
-    sure = signature.confidence
-    if len(ranks) > 1 and signature.class_ == "user":
+    sure = signature.verdict.confidence
+    if len(ranks) > 1 and signature.verdict.class_ == "user":
         sure = min(0.99, sure + _FINAL)
     place = _place(same, ranks)
-    action: str = signature.action
+    action: str = signature.verdict.action
     if action in ("isolate_node", "reset_gpu") and place == Place():
         file = next((one.line.file for one in same if one.line.file), "")
         action = f"{action}: on the node that wrote {file}" if file else NO_PLACE
     return Diagnosis(
-        class_=signature.class_,
+        class_=signature.verdict.class_,
         cause=cause_of(signature, first.line.text),
         action=action,
         place=place,
@@ -132,7 +134,7 @@ def _place(same: Sequence[Hit], ranks: list[int]) -> Place:
     nodes = {hit.line.node or node_of(hit.line.text) for hit in same} - {""}
     said = {rank_of(hit.line.text) for hit in same if hit.line.rank == NO_RANK} - {None}
     devices: dict[str, None] = {}
-    if same[0].signature.class_ not in ("user", "unknown"):
+    if same[0].signature.verdict.class_ not in ("user", "unknown"):
         for hit in same[:MOST_PLACED]:
             devices |= dict.fromkeys(devices_of(hit.line.text))
     return Place(

@@ -38,14 +38,14 @@ def finding_of(line: str, devices: Mapping[str, str]) -> Finding | None:
     if len(line) > LONGEST_SCANNED:
         line = line[:LONGEST_SCANNED]
     signature = match(line, True)
-    if signature is None or signature.cascade:
+    if signature is None or signature.verdict.kind == "cascade":
         return None
     return Finding(
         cause=cause_of(signature, line),
-        class_=signature.class_,
-        action=signature.action,
+        class_=signature.verdict.class_,
+        action=signature.verdict.action,
         device=_device(line, devices),
-        confidence=signature.confidence,
+        confidence=signature.verdict.confidence,
         evidence=line.strip()[:LONGEST_LINE],
     )
 

@@ -31,14 +31,14 @@ def precedence(found: Sequence[Hit]) -> Callable[[Hit], Key]:
     def key(hit: Hit) -> Key:
         signature, at = hit.signature, hit.line.at
         when = (float("inf") if at is None else at, hit.order)
-        acts = signature.action != "observe"
-        if signature.tier == 1:
-            told = signature.confidence >= TELLING
-            return (1, not acts, not told, signature.class_ == "network", *when)
-        if signature.tier == 2:
-            return (2, signature.class_ == "unknown", *when)
+        acts = signature.verdict.action != "observe"
+        if signature.verdict.tier == 1:
+            told = signature.verdict.confidence >= TELLING
+            return (1, not acts, not told, signature.verdict.class_ == "network", *when)
+        if signature.verdict.tier == 2:
+            return (2, signature.verdict.class_ == "unknown", *when)
         rank = 2
-        if signature.static:
+        if signature.verdict.kind == "static":
             rank = 2 if last is not None and at is not None and last > at + WENT_ON else 0
         elif is_machine(hit):
             rank = 3 if first is not None and at is not None and first - at > NEAR else 1
@@ -50,4 +50,4 @@ def precedence(found: Sequence[Hit]) -> Callable[[Hit], Key]:
 def is_machine(hit: Hit) -> bool:
     """Say whether a node's kernel or a service tells of a fault of the node."""
     one = hit.signature
-    return one.where == "kernel" and one.class_ in ("hardware", "storage", "network")
+    return one.where == "kernel" and one.verdict.class_ in ("hardware", "storage", "network")

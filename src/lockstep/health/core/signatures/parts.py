@@ -7,55 +7,52 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstep.api.diagnosis import Act, Class
-from lockstep.health.core.signature import Signature
+from lockstep.health.core.signature import Signature, Verdict
 from lockstep.health.core.signatures import verdicts as v
 
 SURE: Final = 0.4
 """Confidence of these verdicts, below that of any known words."""
 
 _FAILS: Final = r".*(?:[Ee]rror|ERROR|FAIL|[Ff]ail|[Tt]imed? ?out|[Aa]bort|[Hh]ung|[Cc]annot|could not|not respond|unreachable|refused|[Ll]ost|\bdown\b|[Cc]orrupt)"
-_PARTS: Final[tuple[tuple[str, Class, Act, str], ...]] = (
+_PARTS: Final[tuple[tuple[str, Verdict, str], ...]] = (
     (
         "a disk",
-        *v.HARDWARE_ISOLATE,
+        v.HARDWARE_ISOLATE(SURE, "weak"),
         r"(?:\bnvme\d|\bsd[a-z]\b|\bscsi\b|\bata\d|\bmd\d+\b|EXT4-fs|XFS|BTRFS|\bblk_|SMART)"
         + _FAILS,
     ),
     (
         "a network card or its fabric",
-        *v.NETWORK_ISOLATE,
+        v.NETWORK_ISOLATE(SURE, "weak"),
         r"(?:\bmlx\d|\bixgbe\b|\bi40e\b|\bbnxt|\bena\b|\beth\d|\bib\d\b|\bQP\b|RDMA|\brdma|ibv_|\bUCX\b|InfiniBand|RoCE)"
         + _FAILS,
     ),
     (
         "the GPU's driver",
-        *v.SOFTWARE_ISOLATE,
+        v.SOFTWARE_ISOLATE(SURE, "weak"),
         r"(?:NVML|NVRM|nvidia|amdgpu|\bkfd\b|rocm|[Gg][Pp][Uu] driver|dcmi|npu-smi)" + _FAILS,
     ),
     (
         "shared storage",
-        *v.STORAGE_PAUSE,
+        v.STORAGE_PAUSE(SURE, "weak"),
         r"(?i)(?:\bnfs|lustre|ceph|gpfs|juicefs|\bfuse|gluster|weka|beegfs|\bs3\b|minio|\bpvc?\b|volume|\bmount)"
         + _FAILS,
     ),
     (
         "the cluster's management of the job",
-        *v.PLATFORM_RESTART,
+        v.PLATFORM_RESTART(SURE, "weak"),
         r"(?i)(?:slurm|\bsrun\b|kubelet|\bcri\b|containerd|\boci\b|sandbox|scheduler)" + _FAILS,
     ),
     (
         "the connection between ranks",
-        *v.NETWORK_RESTART,
+        v.NETWORK_RESTART(SURE, "weak"),
         r"(?i)(?:socket|\bstore\b|rendezvous|\bpeer\b|\bmaster\b|heartbeat|\bgrpc|collective|\bhccl)"
         + _FAILS,
     ),
 )
 
 FALLBACK: Final[tuple[Signature, ...]] = tuple(
-    Signature(
-        pattern, class_, action, SURE, f"{part} failed, in words that no rule knows", weak=True
-    )
-    for part, class_, action, pattern in _PARTS
+    Signature(pattern, verdict, f"{part} failed, in words that no rule knows")
+    for part, verdict, pattern in _PARTS
 )
 """What a line in no known words is about, by the part that it names; what else is found precedes."""

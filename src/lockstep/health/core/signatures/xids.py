@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lockstep.api.diagnosis import Act, Class
-from lockstep.health.core.signature import Signature
+from lockstep.health.core.signature import Kind, Signature, Verdict
 
 _Row = tuple[str, Class, Act, float, str]
 
@@ -84,13 +84,16 @@ def signatures() -> Iterator[Signature]:
     """Return the signature of each row; the last takes any other number."""
     for rest, class_, action, sure, words in _SPECIAL:
         number = rest.split(",")[0].replace("14[4-8]", "144")
-        pattern, cause = rf"{_PREFIX}({rest})", f"Xid {number}: {words}"
-        cascade = number in CASCADES
-        yield Signature(pattern, class_, action, sure, cause, "kernel", cascade=cascade)
+        verdict = Verdict(class_, action, sure, _kind(number))
+        yield Signature(rf"{_PREFIX}({rest})", verdict, f"Xid {number}: {words}", "kernel")
     for numbers, class_, action, sure, words in _NUMBERS:
         for number in numbers.split():
             pattern = rf"(?:{_PREFIX}|XidCriticalError: Xid=){number}(?:[,\s]|$)"
-            cause, cascade = f"Xid {number}: {words}", number in CASCADES
-            yield Signature(pattern, class_, action, sure, cause, "kernel", cascade=cascade)
-    other = "Xid {}: not in the catalogue"
-    yield Signature(_PREFIX + r"(\d+)", "unknown", "observe", 0.3, other, "kernel", weak=True)
+            verdict = Verdict(class_, action, sure, _kind(number))
+            yield Signature(pattern, verdict, f"Xid {number}: {words}", "kernel")
+    unknown = Verdict("unknown", "observe", 0.3, "weak")
+    yield Signature(_PREFIX + r"(\d+)", unknown, "Xid {}: not in the catalogue", "kernel")
+
+
+def _kind(number: str) -> Kind:
+    return "cascade" if number in CASCADES else ""
