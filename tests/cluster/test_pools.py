@@ -39,8 +39,8 @@ def pool(cluster: OnCluster) -> Iterator[OnCluster]:
     cluster.apply({**kind, "metadata": {"name": POOL}, "spec": made["spec"]})
     yield cluster
     cluster.kubectl("delete", "trainingjobs.lockstep.dev", "--all")
-    cluster.kubectl("delete", "nodepool", POOL, "--wait=false")
     cluster.wait(lambda: not nodes(cluster), 120, "the pool's nodes are gone")
+    cluster.kubectl("delete", "nodepool", POOL)
     simulate(cluster, False)
 
 

@@ -24,7 +24,7 @@ HOLDERS = (
 @pytest.fixture
 def uninstalled(cluster: OnCluster) -> Iterator[OnCluster]:
     """The cluster with a job of Lockstep that runs, after Helm took Lockstep away."""
-    cluster.apply(cluster_cards.gang("left", cluster.idle_image, 2, 0))
+    cluster.apply(cluster_cards.gang("left", cluster.own_image(), 2, 0))
     cluster.wait(lambda: running(cluster) == 2, 120, "the job runs")
     install.run(
         cluster.cluster,

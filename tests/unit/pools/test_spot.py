@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,3 +117,11 @@ def test_a_request_goes_on_while_its_node_is_not_seen() -> None:
     waiting = pool(SPOT, status=asked)
     assert holding.review(early, waiting, NOW).requests
     assert not holding.review(full, waiting, NOW).requests
+
+
+@pytest.mark.parametrize(("name", "cancelled"), [("n5", ()), ("empty", (5,))])
+def test_node_that_bears_a_pod_is_not_cancelled(name: str, cancelled: tuple[int, ...]) -> None:
+    whom = {"kind": "Gang", "namespace": "team", "name": "digits", "uid": "g"}
+    asked = {"id": "r", "slots": [5], "at": timestamp.show(NOW), "sent": True, "holders": [whom]}
+    unready = replace(pool(SPOT, status={"requests": [asked]}), names={5: name})
+    assert holding.review(world(elastic(), 6), unready, NOW).unwanted == cancelled

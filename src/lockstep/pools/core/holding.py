@@ -38,7 +38,8 @@ def review(cluster: Cluster, pool: Pool, now: float) -> Review:
     """
     going, late, unwanted, fulfilled = [], list[int](), list[int](), []
     for request in pool.requests:
-        coming = [slot for slot in request.slots if slot not in pool.ready]
+        come = pool.ready | _in_use(cluster, pool, request)
+        coming = [slot for slot in request.slots if slot not in come]
         asked_at = timestamp.parse(request.at)
         waiting = [one for one in request.holders if _waits(cluster, one)]
         if request.holders and not waiting:
@@ -48,13 +49,23 @@ def review(cluster: Cluster, pool: Pool, now: float) -> Review:
         elif now >= asked_at + pool.patience and coming:
             late += coming
             if len(coming) < len(request.slots):
-                left = [slot for slot in request.slots if slot in pool.ready]
+                left = [slot for slot in request.slots if slot in come]
                 going.append(replace(request, slots=left, holders=waiting))
         elif not coming and (not request.holders or now >= asked_at + pool.patience + pool.idle):
             fulfilled.append(request.id)
         else:
             going.append(replace(request, holders=waiting))
     return Review(going, tuple(late), tuple(unwanted), tuple(fulfilled))
+
+
+def _in_use(cluster: Cluster, pool: Pool, request: PoolRequest) -> set[int]:
+    """Return the slots of nodes that bear pods of a request's gangs.
+
+    The scheduler may see that a node is ready, and place pods there, before we see it.
+    """
+    gangs = (cluster.workloads.get(key_of(one)) for one in request.holders)
+    nodes = {one.node for gang in gangs if gang is not None for one in gang.members.values()}
+    return {slot for slot in request.slots if pool.names.get(slot) in nodes}
 
 
 def next_end(pool: Pool, now: float) -> float | None:
