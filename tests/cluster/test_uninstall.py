@@ -17,7 +17,6 @@ HOLDERS = (
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
     "csidrivers",
-    "deviceclasses",
 )
 
 
