@@ -90,16 +90,21 @@ def printed(client: Any, code: str) -> str:
     content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
     message = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}}
     client.send(json.dumps({**message, "content": content}))
-    said = ""
-    while True:
+    said, ends = "", set[str]()
+    # Output and answer come by channels of their own: neither waits for the other.
+    while ends != _ENDS:
         told = json.loads(client.recv())
         if told["parent_header"].get("msg_id") != header["msg_id"]:
             continue
         assert told["msg_type"] != "error", told["content"]
         if told["msg_type"] == "stream" and told["content"]["name"] == "stdout":
             said += told["content"]["text"]
-        if told["msg_type"] == "execute_reply":
-            return said
+        ends |= {told["msg_type"], told["content"].get("execution_state")} & _ENDS
+    return said
+
+
+_ENDS = {"execute_reply", "idle"}
+"""What tells that a cell is over."""
 
 
 @pytest.mark.timeout(900)
