@@ -75,7 +75,7 @@ gpu: install-train
 # Large frameworks, each in an environment of its own (6 GB, ten minutes at first), really train.
 frameworks: install
 	@-$(PYTHON) tools/frameworks/build.py
-	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m soak tests/integration/jobs/test_frameworks.py
+	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m soak tests/integration/jobs/test_frameworks.py tests/integration/jobs/test_trainers.py
 
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install

@@ -23,6 +23,7 @@ WHEELS: Final[dict[str, tuple[str, ...]]] = {
     "ray": ("ray[client,default]>=2.48",),
     "tensorflow": ("tensorflow-cpu>=2.19",),
     "pyspark": ("pyspark>=4.0",),
+    "trainers": ("transformers[torch]>=5", "accelerate>=1.15", "lightning>=2.6"),
 }
 """By environment, what is installed there."""
 

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 
 class Batches:

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lockstep.train import storage
+from lockstep.train.state import Json
 from lockstep.train.storage import Place
-
-Json = dict[str, Any]
 
 KEPT = 3
 """Checkpoints: those of the last two saves, and one more where a pod is told to end."""

@@ -33,8 +33,6 @@ from lockstep.train.memory import ask
 from lockstep.train.segment import BadSegment, Segment, Whole
 from lockstep.train.state import put_together, take_apart
 
-Json = Any
-
 _ROOM = 64 << 10
 """Bytes that plain values may grow by before the memory is laid out anew."""
 
@@ -102,7 +100,7 @@ class Checkpointer:
         _set_random_state(state[_RANDOM], found)
         return found
 
-    def peek(self, name: str) -> Json:
+    def peek(self, name: str) -> Any:
         """Return what is kept of one part.
 
         Raises:
@@ -110,7 +108,7 @@ class Checkpointer:
         """
         return self._read(int(os.environ["LOCKSTEP_RESUME"]), (name,))[0][name]
 
-    def _read(self, step: int, names: Collection[str]) -> tuple[Json, int]:
+    def _read(self, step: int, names: Collection[str]) -> tuple[Any, int]:
         stored = os.environ.get("LOCKSTEP_STORED", "")
         if stored and step == int(os.environ["LOCKSTEP_RESUME"]):
             return self._load_stored(storage.at(stored), step), step
@@ -186,7 +184,7 @@ class Checkpointer:
                 self._sums_at = self._sums_at * _SUMS_RARER or 1
             self._tell_sums(tensors, {**state, _RANDOM: None}, number)
 
-    def _tell_sums(self, tensors: dict[str, Tensor], state: Json, number: int) -> None:
+    def _tell_sums(self, tensors: dict[str, Tensor], state: Any, number: int) -> None:
         """Tell checksums of what ranks may share, and of their own parts but random numbers."""
         shared = self._room.shared if self._room is not None else frozenset()
         plain = json.dumps(take_apart(state, torch.is_tensor)[0]).encode()
@@ -212,7 +210,7 @@ class Checkpointer:
         os.close(files[0])
         return _Room(segment, layout)
 
-    def _load(self, segment: Segment, whole: Whole, names: Collection[str]) -> Json:
+    def _load(self, segment: Segment, whole: Whole, names: Collection[str]) -> Any:
         """Return the state in *whole*, of the parts in *names* and the random numbers alone."""
         table, plain, start = _words(segment, whole)
         memory = memoryview(segment.map)
@@ -233,7 +231,7 @@ class Checkpointer:
             )
         return state
 
-    def _load_stored(self, directory: storage.Place, step: int) -> Json:
+    def _load_stored(self, directory: storage.Place, step: int) -> Any:
         from lockstep.train.loading import Stored
 
         try:
@@ -260,7 +258,7 @@ def _sum(tensor: Tensor, total: int) -> int:
     return zlib.crc32(flat.numpy().data, total)
 
 
-def _words(segment: Segment, whole: Whole) -> tuple[list[Json], Json, int]:
+def _words(segment: Segment, whole: Whole) -> tuple[list[Any], Any, int]:
     """Return table and plain values of a copy, and where its tensors begin."""
     start = segment.start(whole.slot)
     table = json.loads(segment.read(start, whole.table))
@@ -280,7 +278,7 @@ def _size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def _spread(entry: Json, part: Tensor, templates: dict[str, Tensor]) -> Tensor:
+def _spread(entry: Any, part: Tensor, templates: dict[str, Tensor]) -> Tensor:
     """Return a rank's own *part* as the tensor that it belongs to."""
     if "size" not in entry:
         return part
@@ -291,7 +289,7 @@ def _spread(entry: Json, part: Tensor, templates: dict[str, Tensor]) -> Tensor:
     return shards.like(template, part)
 
 
-def _random_state() -> Json:
+def _random_state() -> Any:
     state: dict[str, Any] = {
         "rank": _rank(),
         "python": random.getstate(),

@@ -14,13 +14,11 @@ import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lockstep.train.evidence import collect
 from lockstep.train.meters import Meters
 from lockstep.train.place import DIRECTORY, Place
-
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 NOTE = "place.json"
 

@@ -14,11 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from lockstep.health.core.traces import NoDump, facts
+from lockstep.train.state import Json
 
-Json = dict[str, Any]
 Ask = Callable[[int, str, float], bytes]
 
 EACH = 2.0

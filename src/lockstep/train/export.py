@@ -12,7 +12,6 @@ import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,9 +19,8 @@ from torch import Tensor
 from lockstep.train import storage
 from lockstep.train.catalogue import Catalogue, Entry, NotStored
 from lockstep.train.loading import Stored
+from lockstep.train.state import Json
 from lockstep.train.storage import Place
-
-Json = dict[str, Any]
 
 DTYPES = {
     "bool": "BOOL",

@@ -14,7 +14,6 @@ from lockstep.train import shards
 from lockstep.train.copying import address
 from lockstep.train.segment import PAGE, rounded
 
-Json = Any
 _ALIGNED = 64
 
 
@@ -24,7 +23,7 @@ class Layout:
 
     shapes: tuple[tuple[str, tuple[int, ...], torch.dtype], ...]
     """Key, shape of what the rank holds, kind of values."""
-    entries: list[Json]
+    entries: list[Any]
     """What the table says of each tensor."""
     table: bytes
     room: int
@@ -76,7 +75,7 @@ class Layout:
         return zlib.crc32(self.table)
 
 
-def view(memory: Any, start: int, entry: Json) -> Tensor:
+def view(memory: Any, start: int, entry: Any) -> Tensor:
     """Return the tensor of an *entry* of a table; tensors lie in *memory* from *start* on."""
     shape, dtype = torch.Size(entry["shape"]), getattr(torch, entry["dtype"])
     if not shape.numel():
@@ -85,15 +84,15 @@ def view(memory: Any, start: int, entry: Json) -> Tensor:
     return torch.frombuffer(memory, dtype=dtype, count=shape.numel(), offset=at).reshape(shape)
 
 
-def _entry(key: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: Tensor) -> Json:
-    entry: Json = {"key": key, "dtype": str(dtype)[6:], "shape": list(shape)}
+def _entry(key: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: Tensor) -> Any:
+    entry: Any = {"key": key, "dtype": str(dtype)[6:], "shape": list(shape)}
     if (part := shards.chunk(tensor)) is not None:
         entry |= {"size": list(part.size), "at": list(part.at), "owner": part.owner}
     held = shards.local(tensor)
     return entry | {"bytes": held.numel() * held.element_size()}
 
 
-def _place(entries: list[Json], at: int) -> int:
+def _place(entries: list[Any], at: int) -> int:
     """Give *entries* their offsets from *at* on; return where they end."""
     for entry in entries:
         entry["offset"] = at

@@ -16,10 +16,8 @@ from torch import Tensor
 from lockstep.train import catalogue, shards, storage
 from lockstep.train.catalogue import NotStored
 from lockstep.train.persist import RANDOM, stored_key
-from lockstep.train.state import put_together
+from lockstep.train.state import Json, put_together
 from lockstep.train.storage import Place
-
-Json = dict[str, Any]
 
 
 class Stored:

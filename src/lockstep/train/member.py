@@ -7,9 +7,10 @@ and starts them again once the world runs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Literal, Union
 
-Json = dict[str, Any]
+from lockstep.train.state import Json
+
 State = Literal["Idle", "Ready", "Running", "Stopping", "Done", "Failed"]
 
 

@@ -9,11 +9,9 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from lockstep.train.segment import ALL_OWN, Segment, Split, Whole, rounded, total
-
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 KEPT = 2
 """Segments of a rank: the one that it writes, and the one before until that holds a whole copy."""

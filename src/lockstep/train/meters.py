@@ -14,12 +14,10 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 from lockstep.health.core.rank_figures import BUSY, busy, created, ends, losses
+from lockstep.train.state import Json
 from lockstep.train.telemetry import SIZE, Meter, Reading, meter_path, server_path
-
-Json = dict[str, Any]
 
 SUSPECT_AFTER = 5.0
 BUSY_EVERY = 10.0

@@ -24,8 +24,7 @@ from lockstep.train.peers import NEWEST, OWN, Asked, NoCopy, fetch
 from lockstep.train.place import Place
 from lockstep.train.ranks import is_seated, seat
 from lockstep.train.saving import steps_between
-
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 EVERY = 0.02
 """Least seconds between two copies of a rank that are fetched."""

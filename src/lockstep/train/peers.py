@@ -19,12 +19,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from lockstep.train.memory import Memory
 from lockstep.train.segment import Segment, Split, Whole
+from lockstep.train.state import Json
 
-Json = dict[str, Any]
 Make = Callable[[int, int, Split], Segment]
 """Makes the segment for a copy, of the bytes of a slot, the layout's checksum, and the split."""
 

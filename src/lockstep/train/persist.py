@@ -44,10 +44,8 @@ from torch.distributed.checkpoint.storage import WriteResult
 from lockstep.train import catalogue, storage
 from lockstep.train.catalogue import Catalogue, Entry, NotStored
 from lockstep.train.layout import view
-from lockstep.train.state import put_together
+from lockstep.train.state import Json, put_together
 from lockstep.train.storage import Place
-
-Json = dict[str, Any]
 
 RANDOM = "random"
 _LONGEST_REQUEST = 1 << 16

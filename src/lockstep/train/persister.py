@@ -10,9 +10,8 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 _LONGEST_ANSWER = 1 << 16
 

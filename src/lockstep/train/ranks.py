@@ -17,7 +17,6 @@ from typing import Any, Union
 from lockstep.train.forking import Forked, fork
 from lockstep.train.place import Place
 
-Json = dict[str, Any]
 Process = Union["subprocess.Popen[bytes]", Forked]
 
 GRACE = 2.0

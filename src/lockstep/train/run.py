@@ -33,9 +33,8 @@ from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.probes import reading
 from lockstep.train.saving import Saving
 from lockstep.train.server import Refused, Server, keep_following
+from lockstep.train.state import Json
 from lockstep.train.telemetry import Reading
-
-Json = dict[str, Any]
 
 REPORT_EVERY = 5.0
 LOOK_EVERY = 0.5

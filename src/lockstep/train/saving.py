@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lockstep.train import storage
 from lockstep.train.catalogue import Catalogue, NotStored
@@ -23,8 +22,7 @@ from lockstep.train.memory import Memory
 from lockstep.train.persister import Persister
 from lockstep.train.ranks import Seat
 from lockstep.train.remote import Remote
-
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 INTERVAL = 600.0
 """Seconds between two saves before it is known what one costs."""

@@ -8,12 +8,10 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from lockstep.train.place import Place
-
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 TIMEOUT = 10.0
 """Seconds for a request; a watch is asked to end before it is taken for dead."""

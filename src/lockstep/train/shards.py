@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Chunk:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Json = Any
+Json = dict[str, Any]
+"""An object as JSON has it."""
 
 
 class NotPlain(TypeError):
     """State that is neither tensor nor plain data; the message names its key."""
 
 
-def take_apart(value: Any, is_tensor: Callable[[Any], bool]) -> tuple[Json, dict[str, Any]]:
+def take_apart(value: Any, is_tensor: Callable[[Any], bool]) -> tuple[Any, dict[str, Any]]:
     """Return *value* as JSON, and its tensors by key in the order of their numbers.
 
     Raises:
@@ -27,14 +28,14 @@ def take_apart(value: Any, is_tensor: Callable[[Any], bool]) -> tuple[Json, dict
     return _apart(value, "", is_tensor, tensors), tensors
 
 
-def _apart(value: Any, key: str, is_tensor: Callable[[Any], bool], tensors: dict[str, Any]) -> Json:
+def _apart(value: Any, key: str, is_tensor: Callable[[Any], bool], tensors: dict[str, Any]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if is_tensor(value):
         tensors[key] = value
         return {"!x": len(tensors) - 1}
 
-    def inner(name: object, one: Any) -> Json:
+    def inner(name: object, one: Any) -> Any:
         return _apart(one, f"{key}.{name}" if key else str(name), is_tensor, tensors)
 
     if isinstance(value, Mapping):
@@ -55,7 +56,7 @@ def _plain_key(key: Any, at: str) -> Any:
     raise NotPlain(f"{at} has the key {key!r}, a {type(key).__name__}: it must be text or a number")
 
 
-def put_together(plain: Json, tensors: list[Any]) -> Any:
+def put_together(plain: Any, tensors: list[Any]) -> Any:
     """Return what ``take_apart`` was given, with *tensors* in their places."""
     if isinstance(plain, list):
         return [put_together(one, tensors) for one in plain]

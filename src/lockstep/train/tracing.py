@@ -17,7 +17,7 @@ import traceback
 import weakref
 from typing import Any
 
-Json = dict[str, Any]
+from lockstep.train.state import Json
 
 
 class Done(BaseException):
