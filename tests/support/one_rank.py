@@ -49,7 +49,7 @@ class Pod:
             **env,
         }
         told |= self.meters.variables(told)
-        out, errors = self.directory / "out", self.directory / "errors"
+        out, errors = self.directory / "stdout", self.directory / "stderr"
         with out.open("w") as one, errors.open("w") as other:
             running = subprocess.Popen(
                 [self.python, self.script], env=told, stdout=one, stderr=other, cwd=self.directory
