@@ -144,6 +144,6 @@ class OnCluster:
             raise AssertionError(f"{error}\n{shown}") from None
 
 
-_WITHOUT_NAMESPACE = ("cluster", "doctor")
+_WITHOUT_NAMESPACE = ("cluster", "doctor", "pool")
 """Commands that look at the whole cluster."""
 _NAMESPACE = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "story-"}}'
