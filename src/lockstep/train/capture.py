@@ -24,7 +24,7 @@ from lockstep.train.copying import address
 from lockstep.train.found import Attributes, Loose, parts
 from lockstep.train.memory import ask
 from lockstep.train.state import NotPlain, take_apart
-from lockstep.train.tape import Diverged, Numbers, Tape, put
+from lockstep.train.tape import LONGEST, Diverged, Numbers, Tape, put
 from lockstep.train.winding import Reels
 
 LINES = """from lockstep.train import Checkpointer
@@ -101,6 +101,9 @@ class Capture:
     def _keep(self) -> None:
         if Checkpointer.made:
             self._stop("it has a Checkpointer")
+            return
+        if self._tape.count * 8 > LONGEST:
+            self._stop("it reads too many numbers out of its tensors")
             return
         if self._keeper is None or self._steps in _LOOKS:
             self._look()

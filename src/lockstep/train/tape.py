@@ -13,6 +13,8 @@ import torch
 
 _FIRST = 32 << 10
 """Bytes that numbers take at first."""
+LONGEST = 64 << 20
+"""Bytes of numbers from which on a program reads too many of them."""
 _EIGHT = struct.Struct("<q")
 _FLOAT = struct.Struct("<d")
 _TOLD = "torch.optim.lr_scheduler"
@@ -47,8 +49,8 @@ class Tape:
         self._memory = bytearray()
         self.begin = states()
         """Random states at the begin of the program."""
-        self.found: dict[str, list[bool]] = {}
-        """By question and path, whether the program found a file there, each time."""
+        self.found: dict[str, list[list[int]]] = {}
+        """By question and path, whether the program found a file there, and how often in a row."""
         self.orders: dict[str, Any] = {}
         """By loader: its number of iterations, and the random states at the begin of the last."""
 
@@ -69,6 +71,22 @@ class Tape:
         unpack = _FLOAT if kind is float else _EIGHT
         self.at += 1
         return kind(unpack.unpack_from(self._memory, (self.at - 1) * 8)[0])
+
+    def answered(self, question: str, found: bool) -> None:
+        """Note whether the program found a file."""
+        answers = self.found.setdefault(question, [])
+        if answers and answers[-1][0] == found:
+            answers[-1][1] += 1
+        else:
+            answers.append([int(found), 1])
+
+    def answer(self, question: str, at: int) -> bool | None:
+        """Return what the program found at the time *at* that it asked; None: not known."""
+        for found, times in self.found.get(question, []):
+            if at < times:
+                return bool(found)
+            at -= times
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return all of it."""

@@ -267,12 +267,14 @@ class Reels:
             program = self._outside and is_of_program(sys._getframe(1))
             if not program or not isinstance(path, (str, Path)):
                 return bool(natural(path, *args, **options))
-            answers = self.tape.found.setdefault(f"{name} {path}", [])
+            question = f"{name} {path}"
             if self.winding:
-                at = self._asked[f"{name} {path}"] = self._asked.get(f"{name} {path}", -1) + 1
-                return answers[at] if at < len(answers) else bool(natural(path, *args, **options))
-            answers.append(bool(natural(path, *args, **options)))
-            return answers[-1]
+                at = self._asked[question] = self._asked.get(question, -1) + 1
+                told = self.tape.answer(question, at)
+                return bool(natural(path, *args, **options)) if told is None else told
+            answer = bool(natural(path, *args, **options))
+            self.tape.answered(question, answer)
+            return answer
 
         return asked
 
