@@ -91,7 +91,7 @@ class Tape:
     def state_dict(self) -> dict[str, Any]:
         """Return all of it."""
         kept = padded(bytes(self._memory), _FIRST)
-        orders = padded(json.dumps([self.orders, self.found]).encode())
+        orders = padded(json.dumps([self.orders, self.found]).encode(), 256 << 10)
         return {"kept": kept, "orders": orders, "count": self.count, "begin": self.begin}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
