@@ -15,10 +15,10 @@ class Alarm:
 
     name: str
     condition: str
-    lasting: str
-    severity: Literal["warning", "critical"]
     summary: str
     remedy: str
+    lasting: str = "5m"
+    severity: Literal["warning", "critical"] = "warning"
     runbook: str = ""
     """Where the documentation says more."""
 
@@ -29,76 +29,66 @@ ALARMS = (
     Alarm(
         "GPUXid",
         "changes(DCGM_EXP_XID_ERRORS_COUNT[5m]) > 0",
-        "0s",
-        "warning",
         f"{_WHERE} reported an Xid",
         "Look its number up in NVIDIA's list of Xids; DCGM_FI_DEV_XID_ERRORS tells the last.",
+        lasting="0s",
     ),
     Alarm(
         "GPUMemoryErrors",
         "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[10m]) > 0",
-        "0s",
-        "critical",
         f"{_WHERE} has uncorrectable memory errors",
         "Drain the node and reset the GPU; replace it when they come back.",
+        lasting="0s",
+        severity="critical",
     ),
     Alarm(
         "GPURowRemapFailure",
         "DCGM_FI_DEV_ROW_REMAP_FAILURE > 0",
-        "0s",
-        "critical",
         f"{_WHERE} cannot remap a faulty row of its memory",
         "Replace the GPU.",
+        lasting="0s",
+        severity="critical",
     ),
     Alarm(
         "GPURowRemapPending",
         "DCGM_FI_DEV_ROW_REMAP_PENDING > 0",
-        "1m",
-        "warning",
         f"{_WHERE} waits for a reset to remap a faulty row",
         "Drain the node and reset the GPU.",
+        lasting="1m",
     ),
     Alarm(
         "GPUThrottled",
         "rate(DCGM_FI_DEV_THERMAL_VIOLATION[5m]) > 0.1e9",
-        "5m",
-        "warning",
         f"{_WHERE} was slowed down by heat for more than a tenth of the time",
         "Look at fans, inlet temperature and the neighbours in the rack.",
     ),
     Alarm(
         "GPUNarrowPCIe",
         "DCGM_FI_DEV_PCIE_LINK_WIDTH < DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH",
-        "5m",
-        "warning",
         f"{_WHERE} has {{{{ $value }}}} PCIe lanes, fewer than it can have",
         "Reseat the card or riser; look at the kernel's AER messages.",
     ),
     Alarm(
         "GPULostNVLink",
         "DCGM_FI_DEV_NVLINK_LINKS_UP < DCGM_FI_DEV_NVLINK_LINKS",
-        "1m",
-        "critical",
         f"{_WHERE} has only {{{{ $value }}}} of its NVLinks up",
         "Drain the node; reset GPUs and switches; look at the fabric manager's log.",
+        lasting="1m",
+        severity="critical",
     ),
     Alarm(
         "GPUMemoryNearlyFull",
         "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.97",
-        "5m",
-        "warning",
         f"{_WHERE} has less than 3 % of its memory free",
         "The next allocation may fail: a smaller batch, or more cards.",
     ),
     Alarm(
         "GPUHeldButIdle",
         'max_over_time(DCGM_FI_DEV_GPU_UTIL{pod!=""}[30m]) == 0',
-        "5m",
-        "warning",
         f"{_WHERE} is held by {{{{ $labels.namespace }}}}/{{{{ $labels.pod }}}} and did nothing "
         "for 30 min",
         "Ask its owner, or let the queue's limits of idle time end it.",
-        "docs/insight.md#gpuheldbutidle",
+        runbook="docs/insight.md#gpuheldbutidle",
     ),
 )
 
