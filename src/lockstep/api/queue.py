@@ -91,26 +91,6 @@ class QueueSpec(Wire, frozen=True):
     """Lets past use count against the fair share, halved each such time."""
 
 
-class UsualRequest(Wire, frozen=True):
-    """What pods that are gone had asked for, and how often."""
-
-    requests: dict[str, Quantity] = {}
-    """What one of them asked for of each resource."""
-    models: list[str] = []
-    """GPU models that would do for them; none means any."""
-    pods: Quantity = 0
-    """How many there were, the old ones in part."""
-
-
-class Usual(Wire, frozen=True):
-    """What usually comes, as far as pods tell that are no longer there."""
-
-    day: str = ""
-    """Day as of which pods are counted: one made seven days before it counts half."""
-    asked: list[UsualRequest] = []
-    """Kinds of requests, the commonest first."""
-
-
 class QueueStatus(Wire, frozen=True):
     """What the queue uses and holds back."""
 
@@ -129,8 +109,6 @@ class QueueStatus(Wire, frozen=True):
     """Its decayed average use, where past use counts, as of averageAt."""
     average_at: str | None = None
     """When that was so; since then it has used much the same all the time."""
-    usual: Usual | None = None
-    """What its pods asked for that are gone, by which shares of GPUs are placed."""
     observed_generation: int = 0
     conditions: list[Condition] = []
 

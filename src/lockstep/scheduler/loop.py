@@ -65,7 +65,7 @@ class Scheduler:
         )
         self._forecaster = Forecaster(self._decider, self._status.foresee)
         self._door = HyperNodeSource(client, self.cluster, self._changed.set)
-        self._queues = QueueStatusWriter(client, recorder, self._decider, feed.informer(QUEUES))
+        self._queues = QueueStatusWriter(client, self._decider, feed.informer(QUEUES))
 
     async def run(self, led_since: float) -> None:
         """Schedule until cancelled; *led_since* is the event loop's time when the lead was won."""

@@ -12,7 +12,6 @@ from lockstep.api.queue import QUEUES, Queue, QueueStatus
 from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
-from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.explain.quota_messages import queue_status
@@ -28,11 +27,8 @@ _SETS = ("used", "borrowed", "averageUse")
 class QueueStatusWriter:
     """Keeps the statuses of queues as they should be."""
 
-    def __init__(
-        self, client: Client, recorder: Recorder, decider: Decider, queues: Informer[Queue]
-    ) -> None:
+    def __init__(self, client: Client, decider: Decider, queues: Informer[Queue]) -> None:
         self._client = client
-        self._recorder = recorder
         self._decider = decider
         self._cluster = decider.cluster
         self._queues = queues
@@ -52,10 +48,6 @@ class QueueStatusWriter:
 
     async def _write(self, queue: Queue) -> None:
         name = queue.metadata.name
-        if flaw := self._cluster.memory.flaws.pop(name, ""):
-            message = f"{flaw}; what can be read of it goes on counting"
-            log.warning("queue %s: %s", name, message)
-            self._recorder.event(queue, "Warning", "UsualUnreadable", message)
         self._cluster.settle()  # queues may have changed while the last one was written
         wanted = queue_status(self._cluster, name, self._decider.pending_queue.pending)
         change = changed(queue.status, wanted)

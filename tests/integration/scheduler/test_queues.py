@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of, pod_body
+from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of
 from tests.support.waiting import eventually
 
-from lockstep.api.core import EVENTS, PODS, PRIORITY_CLASSES
+from lockstep.api.core import PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
-from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client
 
 GPU = "nvidia.com/gpu"
@@ -125,44 +124,3 @@ async def test_the_less_important_ends_gracefully_and_is_told_why(any_server, sc
         await client.patch(PODS, "low-0", {"metadata": {"finalizers": None}}, "default")
         assert set((await bound(client, "vip", 2)).values()) == set(where.values())
         assert await nodes_of(client, "thief") == {}
-
-
-async def test_requests_of_deleted_pods_outlive_the_scheduler(any_server, scheduler):
-    half = {"limits": {"lockstep.dev/gpu-compute": "50"}}
-    odd = {"requests": {"tpu": "1"}, "pods": "1"}
-    async with any_server.client() as client:
-        await add_queue(client, "default")
-
-        async def usual() -> list[Any]:
-            shown = (await client.get(QUEUES, "default")).status.usual
-            return shown.asked if shown is not None else []
-
-        async def come_and_go(name: str, pods: str) -> None:
-            body = pod_body(name)
-            body["spec"]["containers"][0]["resources"] = half
-            await client.create(PODS, body)
-
-            async def seen() -> bool:
-                conditions = (await client.get(PODS, name, "default")).status.conditions
-                return any(one.type == "PodScheduled" for one in conditions)
-
-            async def kept() -> bool:
-                return [one.pods for one in await usual()] == [pods]
-
-            await eventually(seen)
-            await client.delete(PODS, name, "default")
-            await eventually(kept)
-
-        await come_and_go("first", "1000m")
-        scheduler.kill()
-        asked = [*map(to_builtins, await usual()), odd]
-        change = {"status": {"usual": {"asked": asked}}}
-        await client.patch(QUEUES, "default", change, subresource="status")
-        scheduler.start()
-        await come_and_go("second", "2000m")
-
-        async def told() -> bool:
-            events = (await client.list(EVENTS, "default")).items
-            return any("tpu" in e.message for e in events if e.reason == "UsualUnreadable")
-
-        await eventually(told)

@@ -313,7 +313,6 @@ class Decider:
         self.cluster.settle()
         self.tentative_placements.review()
         self.cluster.ledger.age(now)
-        self.cluster.memory.count(now)
         self.book.refresh(now, released=self.cluster.nominations.refresh())
         result.notes += self.defragmenter.advance(now)
         changed = result.touched = self.cluster.touched

@@ -8,7 +8,6 @@ from typing import Any
 from lockstep.api import timestamp
 from lockstep.api.names import CPU, GPU, MEMORY
 from lockstep.api.queue_rules import flaws
-from lockstep.api.wire import to_builtins
 from lockstep.scheduler.core.explain.amounts import amount
 from lockstep.scheduler.core.explain.quota_remedies import QuotaRemedies, binding
 from lockstep.scheduler.core.model.decisions import Verdict
@@ -137,7 +136,6 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
         if resource in account.guaranteed and account.over(resource)
     }
     beyond, part, _ = dominant_share(account, cluster.capacity())
-    usual = cluster.memory.kept(name, queue.status.usual, cluster.ledger.specs)
     parent = cluster.ledger.specs.get(queue.spec.parent or "")
     remarks = flaws(queue.spec, parent.spec if parent is not None and parent != queue else None)
     return {
@@ -147,7 +145,6 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
         "borrowed": {r: quantity(r, borrowed[r]) for r in sorted(borrowed)},
         "share": f"{100 * part:.1f}%" if beyond else "0.0%",
         **history(queue.status, account, cluster.ledger.aged or 0.0, cluster.capacity()),
-        "usual": to_builtins(usual) if usual is not None else None,
         "observedGeneration": queue.metadata.generation,
         "conditions": [
             {

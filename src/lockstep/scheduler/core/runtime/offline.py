@@ -72,7 +72,6 @@ def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
     """
     gang, pod = WorkloadKey("Gang", namespace, name), WorkloadKey("Pod", namespace, name)
     workload = cluster.workloads.get(gang) or cluster.workloads[pod]
-    cluster.memory.count()
     decider = Decider(cluster)
     if workload.key not in decider.waiting():
         return Answer(None, None, None)
@@ -84,7 +83,6 @@ def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
 
 def moves_for(cluster: Cluster, workload: Workload, now: float) -> MovePlan | str:
     """Return which moves of others would let a gang that waits start; else why there are none."""
-    cluster.memory.count(now)
     decider = Decider(cluster)
     if workload.key not in decider.waiting():
         return "it does not wait"

@@ -1,8 +1,8 @@
-"""What pods have asked for so far: what usually comes, as far as can be told.
+"""The requests of past pods: Lockstep expects that the next pods ask for the same.
 
-Each pod counts once, when it is first seen, the more the later it was made. The sum does not depend
-on the order in which pods are seen, so a scheduler that starts again counts the pods that are there
-and adds what is kept of those that are gone (``memory``).
+Each pod counts once, when the scheduler first sees it. A pod that was made later counts more. The
+sum does not depend on the order in which pods are seen. A scheduler that starts again counts the
+pods that exist.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from lockstep.scheduler.core.resources.gpu_shares import MIB, GpuShare
 
 HALF_LIFE = 7.0
 """Days after which a pod counts half as much as one made today."""
-DAY = 86_400.0
-"""Seconds of a day."""
 FIRST_DAY = date(2026, 1, 1).toordinal()
-EPOCH = date(1970, 1, 1).toordinal()
 REBASE = 64.0
 """Half-lives after which counts are expressed by a later day, so that they stay small numbers."""
 MOST = 256
@@ -64,77 +61,44 @@ def _listed(term: NodeSelectorTerm) -> frozenset[str]:
     return frozenset()
 
 
-class Tally:
+class DemandHistory:
     """How often each kind of request has come, late ones counting more.
 
     Weights are sums, so they do not depend on the order in which requests are counted.
     """
 
-    def __init__(self, most: int) -> None:
-        """Tell *most* kinds apart, and for a while twice as many."""
-        self._most = most
+    def __init__(self) -> None:
         self._weights: dict[PastRequest, float] = {}
-        self.base = 0.0
+        self._base = 0.0
         """The moment, in half-lives, by which the weights are expressed."""
         self.total = 0.0
         """Moves with every request: the weight of all of them."""
-        self.latest = -REBASE
-        """The moment of the latest of them; how old older ones are does not matter."""
-
-    def add(self, ask: PastRequest, moment: float, pods: float = 1.0) -> None:
-        """Count requests that were made at a moment."""
-        age = moment - self.base
-        if age > REBASE:
-            self._rebase(age)
-            age = 0.0
-        weight = pods * 2.0**age
-        self._weights[ask] = self._weights.get(ask, 0.0) + weight
-        self.total += weight
-        self.latest = max(self.latest, moment)
-        if len(self._weights) > 2 * self._most:
-            self.prune()
-
-    def prune(self) -> None:
-        """Forget the rarest kinds."""
-        self._weights = dict(self.usual())
-        self.total = sum(self._weights.values())
-
-    def _rebase(self, later: float) -> None:
-        self.base += later
-        self._weights = {ask: weight * 2.0**-later for ask, weight in self._weights.items()}
-        self.total *= 2.0**-later
-
-    def usual(self) -> Iterator[tuple[PastRequest, float]]:
-        """Yield the kinds of requests that come most, and how much of what came they are."""
-        yield from sorted(self._weights.items(), key=_by_weight)[: self._most]
-
-
-class DemandHistory:
-    """How often each kind of request has come: of pods that are there and of those before them."""
-
-    def __init__(self) -> None:
-        self._tally = Tally(MOST)
         self._asks: dict[int, PastRequest] = {}
         """By the number of a shape; those of shapes no longer in use are dropped now and then."""
         self.sharing = False
         """Whether anything has ever asked for a share of a GPU."""
 
-    @property
-    def total(self) -> float:
-        """Return the weight of all that came; it moves with every pod."""
-        return self._tally.total
-
     def note(self, shape: PodShape, created: str) -> None:
         """Count a pod that was made at a time (RFC 3339; only the day matters)."""
-        self.recall(self.ask(shape), moment_of(created), 1.0)
-
-    def recall(self, ask: PastRequest, moment: float, pods: float) -> None:
-        """Count pods that were made at a moment, in half-lives."""
+        ask = self._ask(shape)
         self.sharing |= ask.share is not None
-        self._tally.add(ask, moment, pods)
+        age = _day(created[:10]) - self._base
+        if age > REBASE:
+            self._rebase(age)
+            age = 0.0
+        weight = 2.0**age
+        self._weights[ask] = self._weights.get(ask, 0.0) + weight
+        self.total += weight
+        if len(self._weights) > 2 * MOST:
+            self._weights = dict(self.usual())
+            self.total = sum(self._weights.values())
 
-    def ask(self, shape: PodShape) -> PastRequest:
-        """Return what pods of a shape ask for."""
+    def _rebase(self, later: float) -> None:
+        self._base += later
+        self._weights = {ask: weight * 2.0**-later for ask, weight in self._weights.items()}
+        self.total *= 2.0**-later
+
+    def _ask(self, shape: PodShape) -> PastRequest:
         found = self._asks.get(shape.id)
         if found is None:
             if len(self._asks) >= 16 * MOST:
@@ -144,7 +108,7 @@ class DemandHistory:
 
     def usual(self) -> Iterator[tuple[PastRequest, float]]:
         """Yield the kinds of requests that come most, and how much of what came they are."""
-        yield from self._tally.usual()
+        yield from sorted(self._weights.items(), key=_by_weight)[:MOST]
 
 
 def _by_weight(item: tuple[PastRequest, float]) -> tuple[object, ...]:
@@ -153,29 +117,10 @@ def _by_weight(item: tuple[PastRequest, float]) -> tuple[object, ...]:
     return -weight, ask.gpus, share, ask.cpu, ask.memory, sorted(ask.models)
 
 
-def moment_of(created: str) -> float:
-    """Return the day of a time (RFC 3339) in half-lives; 0 where it says no day."""
+@lru_cache(maxsize=1024)
+def _day(day: str) -> float:
+    """Return a day (2026-01-31) in half-lives; 0 where it is none."""
     try:
-        return moment_on(created[:10])
+        return (date.fromisoformat(day).toordinal() - FIRST_DAY) / HALF_LIFE
     except ValueError:  # a pod that does not say when it was made
         return 0.0
-
-
-@lru_cache(maxsize=1024)
-def moment_on(day: str) -> float:
-    """Return a day (2026-01-31) in half-lives.
-
-    Raises:
-        ValueError: when it is no day.
-    """
-    return (date.fromisoformat(day).toordinal() - FIRST_DAY) / HALF_LIFE
-
-
-def moment_at(unix: float) -> float:
-    """Return a Unix time in half-lives."""
-    return (unix / DAY + EPOCH - FIRST_DAY) / HALF_LIFE
-
-
-def day_of(moment: float) -> str:
-    """Return the day that a moment, in half-lives, is in."""
-    return date.fromordinal(FIRST_DAY + round(moment * HALF_LIFE)).isoformat()

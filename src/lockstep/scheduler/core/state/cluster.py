@@ -29,7 +29,6 @@ from lockstep.scheduler.core.quota.ledger import Ledger
 from lockstep.scheduler.core.resources.columns import Columns
 from lockstep.scheduler.core.resources.device_allocation import NOTHING, Spot
 from lockstep.scheduler.core.scoring.demand_history import DemandHistory
-from lockstep.scheduler.core.scoring.demand_store import DemandStore
 from lockstep.scheduler.core.scoring.feasibility import Fits
 from lockstep.scheduler.core.state.claim_book import ClaimBook
 from lockstep.scheduler.core.state.disruption_budgets import Budgets
@@ -53,7 +52,6 @@ class Cluster:
         self.policies = NodePolicies()
         self.shapes = Shapes(self.columns)
         self.past = DemandHistory()
-        self.memory = DemandStore(self.past)
         self.fits = Fits(self.table, self.past)
         self.occupancy = NodeUsage(self.table)
         self.pods: dict[PodKey, Member] = {}
@@ -295,7 +293,6 @@ class Cluster:
         Raises:
             ValueError: when one of its amounts is not a quantity.
         """
-        self.memory.recall(queue)
         if self.ledger.set(queue):
             self.freed += 1
             # what a queue says may reach those below it
@@ -327,7 +324,8 @@ class Cluster:
                 self.occupancy.hold(node)
 
     def _replace(self, old: Member | None, new: Member | None) -> None:
-        self.memory.follow(old, new, self.accounts.queue)
+        if new is not None and new.ours and (old is None or old.uid != new.uid):
+            self.past.note(new.shape, new.created)
         if old is not None and new is not None and same_room(old, new):
             self.occupancy.renew(new)
             self.ledger.renew(old, new)
