@@ -46,7 +46,9 @@ class OnCluster:
         try:
             yield
         finally:
-            self.cluster.kubectl("delete", "namespace", self.space, "--wait=false")
+            self.cluster.kubectl(
+                "delete", "namespace", self.space, "--wait=false", "--ignore-not-found"
+            )
             self.space = before
 
     def heal(self) -> None:
