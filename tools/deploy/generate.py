@@ -16,13 +16,13 @@ import yaml
 from tools.helm import build
 
 from lockstep.api import crd, creator_policy, queue_policy, team_borders, team_images
+from lockstep.api.dataset_cache import DRIVER
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions.parts import PERMISSIONS
 from lockstep.api.permissions.people import PEOPLE, STANDING
 from lockstep.api.permissions.rules import METRICS, OWN
 from lockstep.api.queue import QUEUES
 from lockstep.cli.manifests import alarm_groups
-from lockstep.data.core.objects import csi_driver
 from lockstep.devices.admission.objects import configuration
 from lockstep.insight.board import board
 
@@ -51,6 +51,22 @@ _HEAD: Final = (
 )
 
 
+def _csi_driver() -> dict[str, Any]:
+    """Return the CSIDriver that tells kubelets how volumes of datasets are mounted."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": DRIVER, "labels": {"app.kubernetes.io/part-of": "lockstep"}},
+        "spec": {
+            "attachRequired": False,
+            # A volume written into a pod shows datasets of the pod's own namespace.
+            "podInfoOnMount": True,
+            "fsGroupPolicy": "None",
+            "volumeLifecycleModes": ["Persistent", "Ephemeral"],
+        },
+    }
+
+
 def generated() -> dict[Path, str]:
     """Return the chart's files that follow from the program."""
     components = {
@@ -76,7 +92,7 @@ def generated() -> dict[Path, str]:
         files / "permissions.yaml": permissions,
         files / "shares.yaml": yaml.safe_dump(configuration(), sort_keys=False, width=100),
         files / "creator.yaml": yaml.safe_dump_all(creator_policy.objects(), sort_keys=False),
-        files / "csidriver.yaml": yaml.safe_dump(csi_driver(), sort_keys=False),
+        files / "csidriver.yaml": yaml.safe_dump(_csi_driver(), sort_keys=False),
         files / "alarms.yaml": yaml.safe_dump(alarm_groups(), sort_keys=False, width=100),
         files / "dashboard.json": json.dumps(board(), indent=1) + "\n",
         files / "default-queue.yaml": yaml.safe_dump_all(

@@ -46,6 +46,8 @@ from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
 
 Operation = DataLoad | DataProcess | DataMigrate | DataBackup
+_OF_PODS = (DATA_MIGRATES, DATA_BACKUPS)
+"""Operations that become pods of ours; the caches carry out the others themselves."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,6 @@ class _Concerned:
     datasets: Informer[Dataset]
     kept: Informer[DatasetCache]
     operations: Mapping[Resource[Any], Informer[Any]]
-    """Those that become pods of ours, by kind."""
-    own: tuple[Informer[Any], ...]
-    """Those that the caches carry out themselves."""
 
     def of_pod(self, pod: ClaimingPod) -> Iterable[Key]:
         """Return the datasets that *pod* claims or carries, and what those stand for."""
@@ -77,8 +76,7 @@ class _Concerned:
     def after(self, operation: Operation) -> Iterable[Key]:
         """Return the dataset of *operation*, and those of what runs after it."""
         found = [_key(_of_operation(operation)[0])]
-        several = (*self.own, *self.operations.values())
-        for other in (one for kind in several for one in kind):
+        for other in (one for kind in self.operations.values() for one in kind):
             then = other.spec.run_after
             if then is not None and then.name == operation.metadata.name:
                 found.append(_key(_of_operation(other)[0]))
@@ -118,68 +116,43 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
 
     With *open_to_all* datasets that list no namespaces may be read from all of them.
     """
-    datasets = manager.informer(DATASETS, indices={REFERENCE_INDEX: refers_to})
+    datasets = manager.informer(DATASETS, indices={REFERENCE_INDEX: refers_to}, optional=True)
     kept = manager.informer(DATASET_CACHES, indices={DATASET_INDEX: _of_cache})
-    loads = manager.informer(DATA_LOADS, indices={DATASET_INDEX: _of_operation})
-    processes = manager.informer(DATA_PROCESSES, indices={DATASET_INDEX: _of_operation})
-    others = _others(manager)
-    runtimes = {res: manager.informer(res) for res in RUNTIME_KINDS}
+    operations: dict[Resource[Any], Informer[Any]] = {
+        res: manager.informer(res, indices={DATASET_INDEX: _of_operation}, optional=True)
+        for res in (DATA_LOADS, DATA_PROCESSES, *_OF_PODS)
+    }
+    runtimes = {res: manager.informer(res, optional=True) for res in RUNTIME_KINDS}
     pods = manager.informer(CLAIMING_PODS, indices={CLAIM_INDEX: claims_of})
-    claims, volumes = manager.informer(CLAIMS), manager.informer(VOLUMES)
-    nodes, namespaces = manager.informer(NODES), manager.informer(NAMESPACES)
-    _optional(datasets, loads, processes, *runtimes.values())
+    plain = {res: manager.informer(res) for res in (CLAIMS, VOLUMES, NODES, NAMESPACES)}
     caches: dict[Resource[Any], Informer[Any]] = {
         DATASETS: datasets,
         DATASET_CACHES: kept,
-        DATA_LOADS: loads,
-        DATA_PROCESSES: processes,
-        **others,
-        **runtimes,
         CLAIMING_PODS: pods,
-        CLAIMS: claims,
-        VOLUMES: volumes,
-        NODES: nodes,
-        NAMESPACES: namespaces,
+        **operations,
+        **runtimes,
+        **plain,
     }
     shell = DatasetController(manager.writer(), caches, open_to_all)
-
-    concerned = _Concerned(datasets, kept, others, (loads, processes))
+    concerned = _Concerned(datasets, kept, operations)
     controller = Controller("dataset", shell.reconcile, workers=4)
     controller.follow(datasets, concerned.of_dataset)
     controller.follow(kept, lambda one: [_key(*_of_cache(one))])
-    operations: tuple[Informer[Any], ...] = (loads, processes, *others.values())
-    for one in operations:
+    for one in operations.values():
         controller.follow(one, concerned.after)
     for informer in runtimes.values():
         controller.follow(informer)
     controller.follow(pods, concerned.of_pod)
-    controller.follow(claims)
-    controller.follow(volumes, _of_volume)
-    controller.follow(nodes, concerned.homeless)
-    controller.follow(namespaces, concerned.within)
+    controller.follow(plain[CLAIMS])
+    controller.follow(plain[VOLUMES], _of_volume)
+    controller.follow(plain[NODES], concerned.homeless)
+    controller.follow(plain[NAMESPACES], concerned.within)
     manager.add(controller)
 
 
-def _optional(*informers: Informer[Any]) -> None:
-    """Let a server lack the kinds of *informers*."""
-    for one in informers:
-        one.optional = True
-
-
-def _others(manager: Manager) -> dict[Resource[Any], Informer[Any]]:
-    """Return the informers of the operations that become pods of ours."""
-    found: dict[Resource[Any], Informer[Any]] = {
-        res: manager.informer(res, indices={DATASET_INDEX: _of_operation})
-        for res in (DATA_MIGRATES, DATA_BACKUPS)
-    }
-    for one in found.values():
-        one.optional = True
-    return found
-
-
-def _carried(pod: ClaimingPod, others: Mapping[Resource[Any], Informer[Any]]) -> Iterable[Key]:
+def _carried(pod: ClaimingPod, operations: Mapping[Resource[Any], Informer[Any]]) -> Iterable[Key]:
     """Yield the datasets of those operations that *pod* carries out."""
-    kinds = {res.kind: informer for res, informer in others.items()}
+    kinds = {res.kind: operations[res] for res in _OF_PODS}
     for owner in pod.metadata.owner_references:
         kind = kinds.get(owner.kind)
         one = kind.get(pod.metadata.namespace, owner.name) if kind is not None else None

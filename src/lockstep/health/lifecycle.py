@@ -20,7 +20,7 @@ from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
-from lockstep.runtime.status import put_condition
+from lockstep.runtime.status import patch_status, put_condition
 
 LOOK: Final = 5.0
 """Seconds between two looks at a node that is not Ready."""
@@ -89,12 +89,9 @@ class Lifecycle:
         changes = rules.lost_conditions(node, timestamp.show(self.clock()))
         if not changes:
             return False
-        body = {
-            "metadata": {"resourceVersion": node.metadata.resource_version},
-            "status": {"conditions": changes},
-        }
-        name = node.metadata.name
-        await self.client.patch(NODES, name, body, how=Patch.STRATEGIC, subresource="status")
+        name, status = node.metadata.name, {"conditions": changes}
+        how = Patch.STRATEGIC
+        await patch_status(self.client, NODES, node.metadata, status, seen=True, how=how)
         words = f"{name} has given no sign of life for {quiet:.0f} s"
         self.recorder.event(node, "Warning", "NodeNotReady", words)
         return True

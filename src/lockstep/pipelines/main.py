@@ -29,12 +29,12 @@ def add_pipelines(manager: Manager, artefacts: Path | None = None) -> None:
     index = {RUN_INDEX: _run_of}
     pods = manager.informer(PODS, label_selector=RUN_LABEL, indices=index)
     made = {
-        one.resource: manager.informer(one.resource, label_selector=RUN_LABEL, indices=index)
+        one.resource: manager.informer(
+            one.resource, label_selector=RUN_LABEL, indices=index, optional=True
+        )
         for one in KINDS
         if one.watched
     }
-    for informer in made.values():
-        informer.optional = True
     kept = manager.informer(CONFIG_MAPS, label_selector=f"{KEPT_LABEL}=true")
     memory = Memory(manager.client, kept)
     shell = PipelineController(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from lockstep.api.core import AnyObject
 from lockstep.api.meta import owner_reference
+from lockstep.api.resource import Resource
 from lockstep.api.wire import Json
 from lockstep.compat.kfp import translate as kfp
 from lockstep.compat.kfp.kinds import PIPELINE_VERSIONS, PIPELINES, SCHEDULED_WORKFLOWS
 from lockstep.compat.translation import Refused
 from lockstep.kube.client import Client
 from lockstep.pipelines.rest_words import body_of, filtered, slug
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Kind = Resource[AnyObject]
+Show = Callable[[AnyObject], Json]
 
 _LARGEST = 8 << 20
 
@@ -28,22 +34,24 @@ class Shelf:
     def routes(self, at: str) -> list[web.RouteDef]:
         """Return the routes below *at*."""
         pipelines, one = f"{at}/pipelines", f"{at}/pipelines/{{id}}"
-        recurring = f"{at}/recurringruns"
+        recurring, version = f"{at}/recurringruns", f"{one}/versions/{{version}}"
         return [
             web.get(pipelines, self._list),
             web.post(f"{pipelines}/upload", self._upload),
             web.post(f"{pipelines}/upload_version", self._upload_version),
             web.get(f"{pipelines}/names/{{name}}", self._named),
-            web.get(one, self._get),
-            web.delete(one, self._delete),
+            web.get(one, self._one(PIPELINES, _pipeline)),
+            web.delete(one, self._gone(PIPELINES)),
             web.get(f"{one}/versions", self._versions),
-            web.get(f"{one}/versions/{{version}}", self._version),
-            web.delete(f"{one}/versions/{{version}}", self._delete_version),
+            web.get(
+                f"{one}/versions/{{version}}", self._one(PIPELINE_VERSIONS, _version, "version")
+            ),
+            web.delete(version, self._gone(PIPELINE_VERSIONS, "version")),
             web.get(recurring, self._recurring),
-            web.get(f"{recurring}/{{id:[^:]+}}", self._recurring_one),
-            web.delete(f"{recurring}/{{id:[^:]+}}", self._recurring_deleted),
-            web.post(f"{recurring}/{{id:[^:]+}}:enable", self._enable),
-            web.post(f"{recurring}/{{id:[^:]+}}:disable", self._disable),
+            web.get(f"{recurring}/{{id:[^:]+}}", self._one(SCHEDULED_WORKFLOWS, _recurring_shown)),
+            web.delete(f"{recurring}/{{id:[^:]+}}", self._gone(SCHEDULED_WORKFLOWS)),
+            web.post(f"{recurring}/{{id:[^:]+}}:enable", self._switch(enabled=True)),
+            web.post(f"{recurring}/{{id:[^:]+}}:disable", self._switch(enabled=False)),
         ]
 
     async def spec_of(self, reference: Json) -> tuple[Json, Json]:
@@ -123,15 +131,6 @@ class Shelf:
         name = slug(request.match_info["name"])
         return web.json_response(_pipeline(await self.client.get(PIPELINES, name, self.namespace)))
 
-    async def _get(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        return web.json_response(_pipeline(await self.client.get(PIPELINES, name, self.namespace)))
-
-    async def _delete(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        await self.client.delete(PIPELINES, name, self.namespace, propagation="Background")
-        return web.json_response({})
-
     async def _all_versions(self, pipeline: str) -> list[AnyObject]:
         """Return the versions of a pipeline, the newest first."""
         listed = (await self.client.list(PIPELINE_VERSIONS, self.namespace)).items
@@ -143,44 +142,37 @@ class Shelf:
         found = [_version(one) for one in own]
         return web.json_response({"pipeline_versions": found, "total_size": len(found)})
 
-    async def _version(self, request: web.Request) -> web.Response:
-        name = request.match_info["version"]
-        found = await self.client.get(PIPELINE_VERSIONS, name, self.namespace)
-        return web.json_response(_version(found))
-
-    async def _delete_version(self, request: web.Request) -> web.Response:
-        name = request.match_info["version"]
-        await self.client.delete(PIPELINE_VERSIONS, name, self.namespace)
-        return web.json_response({})
-
     async def _recurring(self, request: web.Request) -> web.Response:
         listed = (await self.client.list(SCHEDULED_WORKFLOWS, self.namespace)).items
         found = [_recurring_shown(one) for one in listed]
         return web.json_response({"recurringRuns": found, "total_size": len(found)})
 
-    async def _recurring_one(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        found = await self.client.get(SCHEDULED_WORKFLOWS, name, self.namespace)
-        return web.json_response(_recurring_shown(found))
+    def _one(self, kind: Kind, show: Show, key: str = "id") -> Handler:
+        """Return what answers with the object that the path names at *key*."""
 
-    async def _recurring_deleted(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        await self.client.delete(
-            SCHEDULED_WORKFLOWS, name, self.namespace, propagation="Background"
-        )
-        return web.json_response({})
+        async def answer(request: web.Request) -> web.Response:
+            name = request.match_info[key]
+            return web.json_response(show(await self.client.get(kind, name, self.namespace)))
 
-    async def _enable(self, request: web.Request) -> web.Response:
-        return await self._switch(request, enabled=True)
+        return answer
 
-    async def _disable(self, request: web.Request) -> web.Response:
-        return await self._switch(request, enabled=False)
+    def _gone(self, kind: Kind, key: str = "id") -> Handler:
+        """Return what deletes that object, and what belongs to it."""
 
-    async def _switch(self, request: web.Request, *, enabled: bool) -> web.Response:
-        name = request.match_info["id"]
-        patch = {"spec": {"enabled": enabled}}
-        await self.client.patch(SCHEDULED_WORKFLOWS, name, patch, self.namespace)
-        return web.json_response({})
+        async def answer(request: web.Request) -> web.Response:
+            name = request.match_info[key]
+            await self.client.delete(kind, name, self.namespace, propagation="Background")
+            return web.json_response({})
+
+        return answer
+
+    def _switch(self, *, enabled: bool) -> Handler:
+        async def answer(request: web.Request) -> web.Response:
+            name, patch = request.match_info["id"], {"spec": {"enabled": enabled}}
+            await self.client.patch(SCHEDULED_WORKFLOWS, name, patch, self.namespace)
+            return web.json_response({})
+
+        return answer
 
 
 async def _uploaded(request: web.Request) -> tuple[Json, Json]:

@@ -23,15 +23,14 @@ _SOURCE: Final = "source"
 
 def add_cron_workflows(manager: Manager) -> None:
     """Make the workflows of CronWorkflows while *manager* leads."""
-    crons, workflows = manager.informer(CRON_WORKFLOWS), manager.informer(WORKFLOWS)
-    crons.optional = workflows.optional = True
+    crons = manager.informer(CRON_WORKFLOWS, optional=True)
+    workflows = manager.informer(WORKFLOWS, optional=True)
     add_maker(manager, "cron-workflow", crons, workflows, calendar.wish)
 
 
 def add_recurring_runs(manager: Manager) -> None:
     """Make the runs of recurring runs while *manager* leads."""
-    sources = manager.informer(SCHEDULED_WORKFLOWS)
-    sources.optional = True
+    sources = manager.informer(SCHEDULED_WORKFLOWS, optional=True)
     runs = manager.informer(PIPELINE_RUNS)
     add_maker(manager, "recurring-run", sources, runs, recurring.wish)
 

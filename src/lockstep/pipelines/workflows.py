@@ -201,11 +201,9 @@ class WorkflowController:
 
 def add_workflows(manager: Manager) -> None:
     """Run the controller of workflows while *manager* leads."""
-    workflows = manager.informer(WORKFLOWS)
-    templates = manager.informer(WORKFLOW_TEMPLATES)
-    cluster_templates = manager.informer(CLUSTER_WORKFLOW_TEMPLATES)
-    for informer in (workflows, templates, cluster_templates):
-        informer.optional = True
+    workflows = manager.informer(WORKFLOWS, optional=True)
+    templates = manager.informer(WORKFLOW_TEMPLATES, optional=True)
+    cluster_templates = manager.informer(CLUSTER_WORKFLOW_TEMPLATES, optional=True)
     runs = manager.informer(PIPELINE_RUNS)
     shell = WorkflowController(
         manager.client, workflows, templates, cluster_templates, runs, manager.recorder()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lockstep.api.claims import FINALIZER, RESOURCE_CLAIMS, ResourceClaim
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import Json, to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import Conflict, NotFound
+from lockstep.runtime.status import patch_status
 from lockstep.scheduler.core.model.workload import Member
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.device_use import Written
@@ -64,23 +63,17 @@ class ClaimWriter:
             claim = await self._patch(claim, {"allocation": None, "reservedFor": None})
         if FINALIZER not in claim.metadata.finalizers:
             kept = [*claim.metadata.finalizers, FINALIZER]
-            body = {"metadata": {"finalizers": kept, **_version(claim)}}
+            body = {
+                "metadata": {"finalizers": kept, "resourceVersion": claim.metadata.resource_version}
+            }
             claim = await self._client.patch(
                 RESOURCE_CLAIMS, claim.metadata.name, body, claim.metadata.namespace
             )
         me = {"resource": "pods", "name": pod, "uid": uid}
-        status: dict[str, Any] = {"reservedFor": [*users, me]}
+        status: Json = {"reservedFor": [*users, me]}
         if one.allocation is not None:
             status["allocation"] = to_builtins(one.allocation)
         await self._patch(claim, status)
 
-    async def _patch(self, claim: ResourceClaim, status: dict[str, Any]) -> ResourceClaim:
-        body = {"metadata": _version(claim), "status": status}
-        meta = claim.metadata
-        return await self._client.patch(
-            RESOURCE_CLAIMS, meta.name, body, meta.namespace, subresource="status"
-        )
-
-
-def _version(claim: ResourceClaim) -> dict[str, str]:
-    return {"resourceVersion": claim.metadata.resource_version}
+    async def _patch(self, claim: ResourceClaim, status: Json) -> ResourceClaim:
+        return await patch_status(self._client, RESOURCE_CLAIMS, claim.metadata, status, seen=True)

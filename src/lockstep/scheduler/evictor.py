@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lockstep.api.core import PODS
-from lockstep.kube.client import Client, Patch
+from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.core.defrag.migration import Rearrangement
@@ -21,6 +21,7 @@ from lockstep.scheduler.core.resources.wording import count
 from lockstep.scheduler.core.runtime.gang_status import in_full
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.status_patch import write as write_gang_status
+from lockstep.scheduler.status_patch import write_pod
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class Evictor:
                 member = self._cluster.pods.get((key.namespace, key.name))
                 if member is None:
                     return False
-                await self._patch(member, status, str(member.version or ""))
+                await write_pod(self._client, member, status, seen=True)
         except ApiError as error:
             log.warning("%s/%s is not told: %s", key.namespace, key.name, error)
             return False
@@ -210,7 +211,7 @@ class Evictor:
         }
         async with self._slots:
             try:
-                await self._patch(member, {"conditions": [condition]})
+                await write_pod(self._client, member, {"conditions": [condition]})
                 await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
             except NotFound:
                 return True
@@ -221,17 +222,6 @@ class Evictor:
                 log.warning("evict %s/%s: %s", member.namespace, member.name, error)
                 return False
         return True
-
-    async def _patch(self, member: Member, status: dict[str, Any], version: str = "") -> None:
-        """Change the status of this very pod, and not of a new one of the same name.
-
-        With a *version* only while it is the same in everything.
-        """
-        known = {"resourceVersion": version} if version else {}
-        body = {"metadata": {"uid": member.uid, **known}, "status": status}
-        await self._client.patch(
-            PODS, member.name, body, member.namespace, how=Patch.STRATEGIC, subresource="status"
-        )
 
 
 def _by_unit(members: Iterable[Member]) -> dict[WorkloadKey | None, list[Member]]:

@@ -12,8 +12,9 @@ from lockstep.api.core import PODS, Pod
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPU_RESIZE_ANNOTATION
 from lockstep.api.wire import to_builtins
-from lockstep.kube.client import Client, Patch
+from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
+from lockstep.runtime.status import put_condition
 from lockstep.scheduler.core.cycle.share_resizing import answer_resize
 from lockstep.scheduler.core.model.workload import PodKey
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -53,20 +54,9 @@ class ShareResizer:
 
     async def _write(self, pod: Pod, condition: Condition) -> None:
         meta = pod.metadata
-        body = {
-            "metadata": {"uid": meta.uid},
-            "status": {"conditions": [to_builtins(condition)]},
-        }
         while True:
             try:
-                await self._client.patch(
-                    PODS,
-                    meta.name,
-                    body,
-                    meta.namespace,
-                    how=Patch.STRATEGIC,
-                    subresource="status",
-                )
+                await put_condition(self._client, PODS, meta, to_builtins(condition))
             except NotFound:
                 return
             except ApiError as error:

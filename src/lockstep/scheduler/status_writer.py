@@ -8,9 +8,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from lockstep.api.core import PODS, Pod
-from lockstep.api.wire import Json
-from lockstep.kube.client import Client, Patch
+from lockstep.api.core import Pod
+from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
@@ -21,6 +20,7 @@ from lockstep.scheduler.core.model.decisions import Estimate
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.runtime.gang_status import unscheduled_status
 from lockstep.scheduler.status_patch import write as write_gang_status
+from lockstep.scheduler.status_patch import write_pod
 from lockstep.scheduler.status_plan import Event, GangChange, PodCondition, StatusPlan
 
 log = logging.getLogger(__name__)
@@ -113,24 +113,13 @@ class StatusWriter:
     async def _write_pod(self, one: PodCondition, now: str) -> None:
         member = one.member
         status = unscheduled_status(member, one.verdict, now, outdated=one.outdated)
-        # The uid makes the server refuse it for a new pod of that name; the version, once the
-        # pod has a node: what is late would say of a pod that runs that it waits, or has failed.
-        meta = {"uid": member.uid}
-        if member.version:
-            meta["resourceVersion"] = str(member.version)
-        body: Json = {"metadata": meta, "status": status}
+        # A version, once the pod has a node: what is late would say of a pod that runs that it
+        # waits, or has failed.
         async with self._slots:
             if member.node:
                 return
             try:
-                await self._client.patch(
-                    PODS,
-                    member.name,
-                    body,
-                    member.namespace,
-                    how=Patch.STRATEGIC,
-                    subresource="status",
-                )
+                await write_pod(self._client, member, status, seen=True)
             except NotFound:
                 return
             except Conflict:

@@ -18,22 +18,6 @@ _SIZE: Final = "100Pi"
 _READ_ONLY: Final = ["ReadOnlyMany"]
 
 
-def csi_driver() -> Json:
-    """Return the CSIDriver that tells kubelets how volumes of datasets are mounted."""
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSIDriver",
-        "metadata": {"name": DRIVER, "labels": {"app.kubernetes.io/part-of": "lockstep"}},
-        "spec": {
-            "attachRequired": False,
-            # A volume written into a pod shows datasets of the pod's own namespace.
-            "podInfoOnMount": True,
-            "fsGroupPolicy": "None",
-            "volumeLifecycleModes": ["Persistent", "Ephemeral"],
-        },
-    }
-
-
 def volume_name(dataset: Dataset) -> str:
     """Return the name of the dataset's PersistentVolume."""
     return f"{dataset.metadata.namespace}-{dataset.metadata.name}"

@@ -23,13 +23,13 @@ from lockstep.api.wire import Json, to_builtins
 from lockstep.health.core.policy import Acted, away, chosen, objection
 from lockstep.health.remediation import plan
 from lockstep.health.remediation.pairs import Pairs
-from lockstep.kube.client import Client, Patch
+from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.runtime.controller import Controller, Key
 from lockstep.runtime.manager import Manager
-from lockstep.runtime.status import put_condition
+from lockstep.runtime.status import patch_status, put_condition
 
 CONDITION: Final = "LockstepUnhealthy"
 AGAIN: Final = 1.0
@@ -191,8 +191,7 @@ class Remediation:
         if health.status.message == words:
             return
         self.recorder.event(health, "Warning", "Held", words)
-        body = {"status": {"message": words}}
-        await self.client.patch(NODE_HEALTHS, health.metadata.name, body, subresource="status")
+        await patch_status(self.client, NODE_HEALTHS, health.metadata, {"message": words})
 
     async def _fence(self, node: Node, what: plan.Wanted) -> None:
         """Write annotation, taint and condition of the node, where they are others."""
@@ -221,13 +220,7 @@ class Remediation:
                 "lastHeartbeatTime": now,
                 "lastTransitionTime": same or now,
             }
-            await self.client.patch(
-                NODES,
-                name,
-                {"status": {"conditions": [condition]}},
-                how=Patch.STRATEGIC,
-                subresource="status",
-            )
+            await put_condition(self.client, NODES, meta, condition)
 
     async def _pods(self, node: Node) -> list[Pod]:
         selector = f"spec.nodeName={node.metadata.name}"
@@ -285,6 +278,4 @@ class Remediation:
             "network": to_builtins(status.network) if status.network is not None else None,
             "reset": to_builtins(status.reset) if status.reset is not None else None,
         }
-        await self.client.patch(
-            NODE_HEALTHS, health.metadata.name, {"status": body}, subresource="status"
-        )
+        await patch_status(self.client, NODE_HEALTHS, health.metadata, body)
