@@ -90,7 +90,7 @@ async def test_who_stands_and_who_goes_is_written_before_any_eviction():
     await carried_out(server, cluster, eviction)
     assert server.order[:2] == ["Pod vip", "Gang low"]
     uids = {f"low-{i}": cluster.pods["default", f"low-{i}"].uid for i in range(2)}
-    assert server.calls[1][2] == {"status": {"preempted": uids}}
+    assert server.calls[1][2]["status"] == {"preempted": uids}
     for name, uid in uids.items():
         assert server.order.index(f"Pod {name}") < server.order.index(f"delete {name}")
         told = {what: body for what, _, body in server.calls}
