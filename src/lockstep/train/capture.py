@@ -22,7 +22,7 @@ import torch
 from lockstep.train.checkpointer import Checkpointer, CheckpointLost
 from lockstep.train.copying import address
 from lockstep.train.found import Attributes, Loose, parts
-from lockstep.train.memory import ask
+from lockstep.train.memory import ask, free_memory
 from lockstep.train.state import NotPlain, take_apart
 from lockstep.train.tape import LONGEST, Diverged, Numbers, Tape, put
 from lockstep.train.winding import Reels
@@ -31,6 +31,7 @@ LINES = """from lockstep.train import Checkpointer
     ckpt = Checkpointer(model=model, optimizer=optimizer)
     for step in range(ckpt.restore(), steps): ...; ckpt.step(step + 1)"""
 _BESIDE = ("tape", "loose", "numbers", "attributes")
+_COPIES = 2
 _LOOKS = (1, 2, 16, 256, 4096)
 """Steps at which objects are looked for that were made meanwhile."""
 
@@ -124,6 +125,8 @@ class Capture:
         state = {name: part.state_dict() for name, part in found.items()}
         kept = take_apart(state, torch.is_tensor)[1]
         self._loose._taken = {address(one) for one in kept.values()}
+        if first:
+            _spared(_COPIES * sum(one.nbytes for one in kept.values()))
         if first and self._whose[0] == 0:
             names = ", ".join(name.partition("-")[2] for name in found)
             _say(f"keeps {names} of this program at each step (off: --no-capture)")
@@ -187,15 +190,13 @@ class Capture:
         elif (known := self._losses.get(str(self._steps))) is not None:
             differs, by = (None if known == loss else "its loss"), "the same loss"
         same, proved = self._agreed(differs is None, bool(by))
+        if not proved:
+            raise Diverged(f"nothing tells whether step {self._steps}, made again, is the same")
         if not same:
             where = f"{differs} differs" if differs else "another rank's state differs"
             raise Diverged(f"step {self._steps}, made again, does not give the same: {where}")
         if self._whose[0] == 0:
-            _say(
-                f"step {self._steps}, made again, gave {by or 'the same'}: the copy is whole"
-                if proved
-                else f"no step before {self._steps} is left to make again: not proved to be whole"
-            )
+            _say(f"step {self._steps}, made again, gave {by or 'the same'}: the copy is whole")
 
     def _agreed(self, mine: bool, known: bool) -> tuple[bool, bool]:
         """Return whether all ranks say *mine*, and whether one says *known*."""
@@ -284,6 +285,20 @@ def _schedules(found: Mapping[str, Any]) -> list[Any]:
         if isinstance(part, torch.optim.Optimizer)
         for group in part.param_groups
     ]
+
+
+def _spared(size: int) -> None:
+    """Leave a program that did not ask for copies at least half of the memory that is free.
+
+    Raises:
+        MemoryError: when the copies would take more.
+    """
+    free = free_memory()
+    if free is not None and size > free // 2:
+        raise MemoryError(
+            f"{_COPIES} copies of its state take {size >> 20} MiB, more than half of the "
+            f"{free >> 20} MiB that are free"
+        )
 
 
 def _say(text: str) -> None:
