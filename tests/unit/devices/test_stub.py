@@ -114,7 +114,7 @@ print(msgspec.json.encode(nvml.find()[0]).decode())
 """
 
 
-def test_a_card_that_is_lost_while_it_is_read_is_named(tmp_path: Path) -> None:
+def test_a_card_lost_while_it_is_read_is_named(tmp_path: Path) -> None:
     one, other = json.loads(python(stub(tmp_path, two), LOST_MEANWHILE))
     assert one["uuid"] and "trouble" not in one
     assert (other.get("uuid"), other["trouble"]) == (None, "NVML: GPU is lost")
