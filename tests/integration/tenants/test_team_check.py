@@ -126,8 +126,9 @@ async def test_check_that_is_stopped_leaves_nothing(any_cluster: ApiServer, clie
     await eventually(lambda: left(client), what="the check has begun")
     process.send_signal(signal.SIGINT)
     _, words = await process.communicate()
-    # A check that ended before the signal came has told what it found.
-    assert process.returncode in (0, 1), words
+    # A check that ended before the signal came has told what it found; one that was just ending
+    # ends by the signal.
+    assert process.returncode in (0, 1, -signal.SIGINT), words
     assert await left(client) == []
 
 
