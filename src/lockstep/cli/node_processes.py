@@ -84,6 +84,11 @@ def data_cache(
     hide: Annotated[
         list[Path] | None, "Directory that no dataset may show, beside --data; may be repeated."
     ] = None,
+    local: Annotated[
+        list[Path] | None,
+        "Directory of the node that datasets may show by local://, with --kubelet; may be "
+        "repeated.",
+    ] = None,
     listen: Annotated[
         str, "Where other nodes and clients reach the cache; port 0 is any."
     ] = "127.0.0.1:0",
@@ -112,6 +117,7 @@ def data_cache(
         node=node,
         data=data,
         hide=hide or (),
+        local=local or (),
         listen=listen,
         kubelet=kubelet,
         ports=endpoints.ports(),

@@ -258,6 +258,21 @@ def test_the_driver_that_volumes_name_is_registered(installed):
     assert driver["spec"]["podInfoOnMount"] is True
 
 
+@pytest.mark.parametrize("named", [[], ["/mnt/nfs", "/srv"]])
+def test_datasets_show_named_directories_of_nodes_alone(helm, named):
+    values = [f"data.localDirectories={{{','.join(named)}}}"] if named else []
+    rendered = of_kind(helm(*values), "DaemonSet")["lockstep-data-cache"]
+    pod = rendered["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    args = [one for one in container["args"] if one.startswith("--local=")]
+    assert args == [f"--local={one}" for one in named]
+    mounted = {one["name"]: one for one in container["volumeMounts"]}
+    shown = {one["name"]: one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one}
+    found = [one for one in mounted.values() if one["name"].startswith("local-")]
+    assert [(one["mountPath"], one["readOnly"]) for one in found] == [(n, True) for n in named]
+    assert [shown[one["name"]] for one in found] == named
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [

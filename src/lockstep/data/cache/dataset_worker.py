@@ -52,7 +52,7 @@ class DatasetWorker:
     def __init__(self, node: Node, cache: DatasetCache) -> None:
         self.node, self.cache = node, cache
         self.uid = cache.metadata.uid
-        self.shelf = Shelf(node.root, self.uid)
+        self.shelf = Shelf(node.root, self.uid, node.directories)
         self.token = ""
         self.shown: dict[str, ServedVersion] = {}
         """Versions that are served, by their digest."""

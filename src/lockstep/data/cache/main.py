@@ -23,6 +23,7 @@ from lockstep.api.dataset_cache import (
     label_of,
 )
 from lockstep.data.cache.dataset_worker import DatasetWorker
+from lockstep.data.cache.directories import Directories
 from lockstep.data.cache.metrics import metrics
 from lockstep.data.cache.serving import Server
 from lockstep.data.cache.tls import Shown
@@ -48,6 +49,7 @@ async def run(
     node: str,
     data: Path,
     hide: Sequence[Path] = (),
+    local: Sequence[Path] = (),
     listen: str = "127.0.0.1:0",
     kubelet: Path | None = None,
     ports: Ports | None = None,
@@ -57,15 +59,16 @@ async def run(
 
     Directories of the node are no source where they hold one of *hide*, or lie in it. Other nodes
     and clients reach the cache at *listen*. With the directory of a *kubelet* it runs in a
-    container of the node, and mounts datasets into pods as a CSI driver.
+    container of the node, and mounts datasets into pods as a CSI driver; then directories in
+    *local* alone are sources.
 
     Raises:
         OSError: when *data* is in use by another cache, or cannot be used.
     """
-    hidden = tuple(one.resolve() for one in (*hide, data))
+    directories = Directories.of(data, hide, local, kubelet)
     with _alone(data) as place:
         async with Client(ClusterConfig.load(kubeconfig)) as client:
-            cache = _Cache(client, node, place, hidden, kubelet)
+            cache = _Cache(client, node, place, directories, kubelet)
             health = Health(cache.problems, cache.metrics)
             endpoints = Endpoints(ports or Ports(), health, client)
             await endpoints.start()
@@ -99,11 +102,11 @@ class _Cache:
         client: Client,
         node: str,
         root: Path,
-        hidden: tuple[Path, ...],
+        directories: Directories,
         kubelet: Path | None = None,
     ) -> None:
-        self.client, self.name, self.root, self.hidden = client, node, root, hidden
-        self.kubelet = kubelet
+        self.client, self.name, self.root = client, node, root
+        self.directories, self.kubelet = directories, kubelet
         self.recorder = Recorder(client, "data-cache")
         self.views = Views(root, apart=kubelet is not None)
         self.address = self.certificate = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+from lockstep.data.cache.directories import Directories
 from lockstep.data.cache.views import Views
 from lockstep.kube.client import Client
 from lockstep.kube.events import Recorder
@@ -16,7 +17,7 @@ class Node(Protocol):
     client: Client
     recorder: Recorder
     root: Path
-    hidden: tuple[Path, ...]
+    directories: Directories
     name: str
     address: str
     certificate: str

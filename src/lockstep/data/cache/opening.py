@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from lockstep.api.core import SECRETS
 from lockstep.api.dataset_cache import OTHER_SCHEMES, CacheMount, DatasetCache, SecretKey
+from lockstep.data.cache.directories import Directories
 from lockstep.data.cache.other_sources import OtherSource
 from lockstep.data.cache.sources import Source, SourceFailed
 from lockstep.kube.client import Client
@@ -20,7 +20,7 @@ class Node(Protocol):
     """Where sources are opened."""
 
     client: Client
-    hidden: tuple[Path, ...]
+    directories: Directories
 
 
 AnySource = Source | OtherSource
@@ -39,7 +39,7 @@ async def sources(node: Node, cache: DatasetCache) -> list[AnySource]:
         if urlsplit(mount.uri).scheme in OTHER_SCHEMES:
             found.append(await asyncio.to_thread(OtherSource, mount, held))
         else:
-            found.append(await asyncio.to_thread(Source, mount, held, node.hidden))
+            found.append(await asyncio.to_thread(Source, mount, held, node.directories))
     return found
 
 

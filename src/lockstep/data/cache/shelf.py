@@ -6,12 +6,14 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from lockstep.api.dataset_cache import CacheTier
+from lockstep.data.cache.directories import MEMORY, Directories
 from lockstep.data.cache.sources import SourceFailed
 from lockstep.data.core import tiers
 from lockstep.data.core.manifest import Entry, Manifest
@@ -19,16 +21,16 @@ from lockstep.data.core.order import unchanged
 from lockstep.data.core.tiers import Room, in_blocks
 from lockstep.keys.files import replace_file
 
+_ANY: Final = Directories()
 NAME: Final = "lockstep-data"
 """Directory of the cache on a tier that has a path of its own."""
-MEMORY: Final = Path("/dev/shm")  # noqa: S108  a directory of the cache's own is made in it
 
 
 class Shelf:
     """Where the versions of one dataset lie: ``TIER/UID/``, and their manifests."""
 
-    def __init__(self, root: Path, uid: str) -> None:
-        self._root, self._uid = root, uid
+    def __init__(self, root: Path, uid: str, directories: Directories = _ANY) -> None:
+        self._root, self._uid, self._directories = root, uid, directories
         self._manifests = root / "manifests" / uid
         self._manifests.mkdir(parents=True, exist_ok=True)
 
@@ -51,9 +53,16 @@ class Shelf:
     # --- tiers ---
 
     def base(self, tier: CacheTier) -> Path:
-        """Return the dataset's directory on *tier*."""
+        """Return the dataset's directory on *tier*.
+
+        Raises:
+            SourceFailed: when no cache may lie there.
+        """
         if tier.path:
-            return Path(tier.path) / NAME / self._uid
+            try:
+                return self._directories.tier(Path(tier.path)) / NAME / self._uid
+            except ValueError as error:
+                raise SourceFailed("TierRefused", str(error)) from error
         if tier.medium == "MEM":
             return MEMORY / f"{NAME}-{os.geteuid()}" / self._uid
         return self._root / "files" / self._uid
@@ -62,6 +71,7 @@ class Shelf:
         """Return each of *levels* with what it has left.
 
         Raises:
+            SourceFailed: when no cache may lie on a tier.
             OSError: when a tier cannot be used.
         """
         found = []
@@ -121,7 +131,8 @@ class Shelf:
     def remove(self, levels: Iterable[CacheTier]) -> None:
         """Remove all of the dataset."""
         for tier in levels:
-            shutil.rmtree(self.base(tier), ignore_errors=True)
+            with suppress(SourceFailed):
+                shutil.rmtree(self.base(tier), ignore_errors=True)
         shutil.rmtree(self._manifests, ignore_errors=True)
 
 

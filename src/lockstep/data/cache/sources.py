@@ -17,6 +17,7 @@ from obstore.store import AzureStore, GCSStore, HTTPStore, LocalStore, S3Store
 
 from lockstep.api.dataset_cache import CacheMount
 from lockstep.api.wire import Json
+from lockstep.data.cache.directories import Directories
 from lockstep.data.cache.listing import ListingFailed, directory_keys, s3_keys
 from lockstep.data.core import settings
 from lockstep.data.core.manifest import Entry, Found
@@ -29,6 +30,7 @@ _S3: Final = {
     "session_token": "aws_session_token",
 }
 _LISTED_AT_ONCE: Final = 1000
+_ALL: Final = Directories()
 _OLD_KEY: Final = re.compile(r"\b(Expired|Invalid)Token\b|\bTokenRefreshRequired\b")
 """What S3 says with status 400 of a key that was valid once."""
 
@@ -45,11 +47,15 @@ class Source:
     """One mount's source."""
 
     def __init__(
-        self, mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...] = ()
+        self,
+        mount: CacheMount,
+        secrets: Mapping[str, str],
+        directories: Directories = _ALL,
     ) -> None:
         self.uri = mount.uri
         self._reached = mount, secrets
-        self._store = open_store(mount, secrets, hidden)
+        self._store = open_store(mount, secrets, directories)
+        self._directories = directories
 
     async def _listed(self) -> list[Found]:
         found = []
@@ -69,11 +75,13 @@ class Source:
             if isinstance(self._store, S3Store):
                 mount, secrets = settings.expanded(*self._reached)
                 return await asyncio.to_thread(s3_keys, mount.uri, mount.options, secrets)
-            return await self._listed()
+            return await _shown(self._store, self._directories, await self._listed())
         except exceptions.InvalidPathError as error:
             if isinstance(self._store, LocalStore):
                 head = functools.partial(obstore.head, self._store)
-                return await asyncio.to_thread(directory_keys, Path(str(self._store.prefix)), head)
+                place = Path(str(self._store.prefix))
+                found = await asyncio.to_thread(directory_keys, place, head)
+                return await _shown(self._store, self._directories, found)
             text = f"{self.uri}: {_first_line(error)}; rename or delete this object"
             raise SourceFailed("SourceUnusable", text) from error
         except (exceptions.BaseError, OSError, ListingFailed) as error:
@@ -88,6 +96,10 @@ class Source:
         options: Any = {"if_match": entry.etag} if entry.etag else {}
         if (start, end) != (0, entry.size):
             options["range"] = (start, end)
+        if isinstance(self._store, LocalStore) and not self._directories.shown_below(
+            Path(str(self._store.prefix)), [entry.key]
+        ):
+            raise self._changed(entry)
         try:
             result = await obstore.get_async(self._store, entry.key, options=options or None)
             if result.meta["size"] != entry.size:
@@ -124,25 +136,36 @@ class Source:
         return SourceFailed(reason, f"{self.uri}: {_first_line(error)}")
 
 
-def open_store(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...] = ()) -> Any:
+async def _shown(store: Any, directories: Directories, found: list[Found]) -> list[Found]:
+    """Return *found* without files that links lead to and that no dataset may show."""
+    if not isinstance(store, LocalStore):
+        return found
+    keys = [one.key for one in found]
+    shown = await asyncio.to_thread(directories.shown_below, Path(str(store.prefix)), keys)
+    return [one for one in found if one.key in shown]
+
+
+def open_store(
+    mount: CacheMount, secrets: Mapping[str, str], directories: Directories = _ALL
+) -> Any:
     """Return the store of *mount*, opened with *secrets*.
 
     Raises:
         SourceFailed: when it cannot be.
     """
     try:
-        return _open(*settings.expanded(mount, secrets), hidden)
+        return _open(*settings.expanded(mount, secrets), directories)
     except (exceptions.BaseError, ValueError, FileNotFoundError) as error:
         raise SourceFailed("SourceUnusable", f"{mount.uri}: {_first_line(error)}") from error
 
 
-def _open(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...]) -> Any:
+def _open(mount: CacheMount, secrets: Mapping[str, str], directories: Directories) -> Any:
     parts = urlsplit(mount.uri)
     prefix = parts.path.strip("/")
     endpoint = mount.options.get("endpoint", "")
     client: Any = {**_CLIENT, **({"allow_http": True} if endpoint.startswith("http://") else {})}
     if parts.scheme in ("local", "file"):
-        return _directory(Path("/", parts.netloc, prefix), hidden)
+        return LocalStore(directories.source(Path("/", parts.netloc, prefix)))
     if parts.scheme in ("http", "https"):
         client["allow_http"] = parts.scheme == "http"
         return HTTPStore.from_url(mount.uri, client_options=client, retry_config=_RETRY)
@@ -202,16 +225,6 @@ def _azure(mount: CacheMount, secrets: Mapping[str, str], client: Any) -> AzureS
         client_options=client,
         retry_config=_RETRY,
     )
-
-
-def _directory(place: Path, hidden: tuple[Path, ...]) -> LocalStore:
-    real = place.resolve()
-    for one in hidden:
-        if real.is_relative_to(one) or one.is_relative_to(real):
-            raise ValueError(f"{place} holds what datasets may not show: {one}")
-    if not real.is_dir():
-        raise FileNotFoundError(f"{place} is no directory of this node")
-    return LocalStore(real)
 
 
 def _first_line(error: Exception) -> str:
