@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.support.apiserver import ApiServer
+from tests.support.apiserver import Answer, ApiServer
 from tests.support.waiting import eventually_sync, stretched
 
 from lockstep.api.names import GROUP
@@ -115,13 +115,17 @@ class ControlPlane:
 
         For what is waited for: a command would take a third of a second of CPU at each look.
         """
-        answer = ApiServer(self.data, self._port()).request("GET", f"/{path}")
+        answer = self.request("GET", path)
         assert answer.status == 200, answer.body
         return dict(answer.json)
 
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
+        """Send an administrator's request, and return the answer."""
+        return ApiServer(self.data, self._port()).request(method, f"/{path}", body)
+
     def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object in the collection at *path*."""
-        answer = ApiServer(self.data, self._port()).request("POST", f"/{path}", body)
+        answer = self.request("POST", path, body)
         assert answer.status == 201, answer.body
 
     def merge(self, path: str, body: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from lockstep.api.usage_query import Group, UsageQuerySpec
 from lockstep.api.wire import Json
 from lockstep.console.sessions import Session
 from lockstep.console.views.query import BadQuery
-from lockstep.insight.cost import billing, prices
+from lockstep.insight.cost import billing, prices, visible
 from lockstep.insight.cost.allocation import allocations
 from lockstep.insight.cost.billing import Bill, Line, added
 from lockstep.insight.cost.prices import Prices
@@ -73,10 +73,12 @@ class Records:
         if self._path is None:
             return await self._asked(session, by, (start, now), job)
         known, wrong = prices.read(await self._lists())
-        nodes, claims = await asyncio.to_thread(self._read, start, now)
+        nodes, claims, since = await asyncio.to_thread(self._read, start, now)
         if job:
             claims = [c for c in claims if f"{c.namespace}/{c.job}" == job]
         sees = await _seen(session, claims)
+        if sees is not None:
+            claims = visible.present(claims, since)
         whole, daily = await asyncio.to_thread(
             _bills, (nodes, claims), known, by, (start, now), sees
         )
@@ -114,8 +116,10 @@ class Records:
             NoRecords: when there are none.
         """
         known, _ = prices.read(await self._lists())
-        nodes, claims = await asyncio.to_thread(self._read, asked.start, asked.end)
+        nodes, claims, since = await asyncio.to_thread(self._read, asked.start, asked.end)
         sees = await _seen(session, claims)
+        if sees is not None:
+            claims = visible.present(claims, since)
         data: list[Json] = []
         for start, end in asked.sets:
             found = await asyncio.to_thread(
@@ -131,12 +135,14 @@ class Records:
         except (Forbidden, NotFound):
             return []
 
-    def _read(self, start: float, end: float) -> tuple[list[NodeSpan], list[Claim]]:
+    def _read(
+        self, start: float, end: float
+    ) -> tuple[list[NodeSpan], list[Claim], dict[str, float]]:
         if self._path is None or not self._path.is_file():
             raise NoRecords("no usage records; start the console with --records FILE")
         try:
             with closing(Store(self._path, read_only=True)) as store:
-                return store.nodes(start, end), store.claims(start, end)
+                return store.nodes(start, end), store.claims(start, end), store.since()
         except sqlite3.Error as error:
             raise NoRecords(f"the usage records cannot be read: {error}") from None
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lockstep.api.core import LEASES, NODES, PODS
+from lockstep.api.core import LEASES, NAMESPACES, NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.price_list import PRICE_LISTS
@@ -62,13 +62,14 @@ def add_history(manager: Manager, records: Path | None, closed: Path | None = No
         manager.add(Controller("unrecorded", releaser.reconcile, workers=2).follow(gangs))
         return
     pods = manager.informer(PODS, indices={GANG_INDEX: _gang_of})
-    nodes = manager.informer(NODES)
+    nodes, spaces = manager.informer(NODES), manager.informer(NAMESPACES)
     store = Store(records)
-    shell = Recorder(manager.client, pods, gangs, nodes, store)
+    shell = Recorder(manager.client, pods, gangs, nodes, spaces, store)
     usage = Controller("usage", shell.reconcile, workers=4)
     manager.add(usage.follow(gangs).follow(pods, _keys))
     manager.add(Controller("node-history", shell.note_node, workers=1).follow(nodes))
     manager.add_task(shell.sweep)
+    manager.add(Controller("namespace-history", shell.note_namespace, workers=1).follow(spaces))
     jobs = manager.informer(TRAINING_JOBS)
     recorder = JobRecorder(jobs, store)
     manager.add(Controller("job-history", recorder.reconcile, workers=2).follow(jobs))

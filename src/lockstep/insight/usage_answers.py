@@ -110,7 +110,8 @@ class UsageAnswers:
 
     async def _jobs(self, namespace: str, name: str) -> UsageQueryStatus:
         try:
-            text = await asyncio.to_thread(told, self.store, namespace, name, MOST_BYTES)
+            since = (await asyncio.to_thread(self.store.since)).get(namespace, 0.0)
+            text = await asyncio.to_thread(told, self.store, namespace, name, since, MOST_BYTES)
         except sqlite3.Error as error:
             return _refused(f"the records of jobs cannot be read: {error}")
         return UsageQueryStatus(state="Answered", records=text)
@@ -118,8 +119,8 @@ class UsageAnswers:
     def _count(
         self, query: UsageQuery, known: Prices, start: float, end: float
     ) -> UsageQueryStatus:
-        usage = _Usage(self.store.nodes(start, end), self.store.claims(start, end), known)
         space, period = query.metadata.namespace, {"start": start, "end": end}
+        usage = _Usage(self.store.nodes(start, end), self._claims(space, start, end), known)
         if query.spec.shape == "Records":
             if space != SYSTEM_NAMESPACE:
                 return _refused(f"records are told in the namespace {SYSTEM_NAMESPACE} alone")
@@ -141,12 +142,16 @@ class UsageAnswers:
             warnings=self._warnings(known, space, start, end),
         )
 
+    def _claims(self, space: str, start: float, end: float) -> list[Claim]:
+        found = self.store.claims(start, end)
+        return found if space == SYSTEM_NAMESPACE else visible.present(found, self.store.since())
+
     def _warnings(self, known: Prices, space: str, start: float, end: float) -> list[str]:
         # A month of which only a part was asked for says nothing about its budget.
         if end <= start or start > (since := billing.month_start(end - 1)):
             return []
         teams = list(self.teams)
-        nodes, claims = self.store.nodes(since, end), self.store.claims(since, end)
+        nodes, claims = self.store.nodes(since, end), self._claims(space, since, end)
         found = standings(nodes, claims, known, end=end, teams=teams)
         shown = found if space == SYSTEM_NAMESPACE else visible.budgets_for(found, teams, space)
         return [one.words for one in shown if one.state]

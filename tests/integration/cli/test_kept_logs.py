@@ -73,6 +73,33 @@ def test_kept_logs_outlive_the_control_plane(plane: ControlPlane, flaky: str) ->
     assert plane.ok("logs", "flaky", "--attempt", "0") == "attempt 0\n"
 
 
+def test_a_namespace_made_again_reads_no_log_of_the_one_before(plane: ControlPlane) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "again"}}
+    path = "api/v1/namespaces/again"
+
+    def listed() -> list[dict[str, str]]:
+        return list(plane.request("GET", f"{path}/pods/-/log?job=old").json)
+
+    def log(one: dict[str, str]) -> int:
+        where = f"{path}/pods/{one['pod']}/log?node={one['node']}&uid={one['uid']}"
+        return plane.request("GET", f"{where}&container=main").status
+
+    plane.create("api/v1/namespaces", space)
+    plane.ok("submit", "plain", "--name", "old", "-n", "again", "--wait", "--", "echo", "canary")
+    plane.ok("delete", "old", "-n", "again")
+    eventually_sync(lambda: not plane.read(f"{path}/pods")["items"], 90, "its pods are gone")
+    (kept,) = listed()
+    assert log(kept) == 200
+    plane.request("DELETE", path)
+    eventually_sync(
+        lambda: plane.request("POST", "api/v1/namespaces", space).status == 201,
+        90,
+        "the namespace is made again",
+    )
+    assert listed() == []
+    assert log(kept) == 404
+
+
 def test_a_simulated_job_says_that_it_writes_nothing(plane: ControlPlane) -> None:
     plane.ok("submit", "plain", "--name", "sim", "--simulated", "--runtime", "600s", "--", "true")
     done = plane.run("logs", "sim")

@@ -22,11 +22,13 @@ from lockstep.api.core import CLAIMS, CONFIG_MAPS, NAMESPACES, SECRETS
 from lockstep.api.gang import GANGS
 from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.packing import unpack
 from lockstep.api.pipeline import PIPELINE_RUNS
 from lockstep.api.price_list import PRICE_LISTS
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import TEAMS
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.usage_query import USAGE_QUERIES
 from lockstep.insight.history.records import NodeSpan
 from lockstep.insight.history.store import Store
@@ -318,6 +320,52 @@ async def test_no_member_reaches_another_team_by_any_kind_and_verb(place: Place)
                 status, words = await answered(client, method, path)
                 assert status == 403, (user, method, path, status, words)
                 assert not any(word in words for word in CONTENT), (user, method, path, words)
+
+
+async def test_namespace_made_again_tells_nothing_of_the_one_before(place: Place) -> None:
+    spent = ("cost", "--by", "user,job", "-o", "json", "-n", "canary")
+    template = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+    spec = {"framework": "plain", "roles": [{"name": "w", "template": template}]}
+    job = {"metadata": {"name": "canary-job"}, "spec": spec}
+    await place.client.create(TRAINING_JOBS, job, "canary")
+    asked = {"metadata": {"generateName": "q-"}, "spec": {"by": ["job"], "shape": "Jobs"}}
+
+    async def jobs() -> str:
+        made = await place.client.create(USAGE_QUERIES, asked, "canary")
+
+        async def state() -> str:
+            found = await place.client.get(USAGE_QUERIES, made.metadata.name, "canary")
+            return found.status.records if found.status.state else ""
+
+        return json.dumps(unpack(await eventually(state, 60, "it is answered"), list[Any]))
+
+    async def on_record() -> bool:
+        return "canary-job" in await jobs()
+
+    await eventually(on_record, 60, "the job is on record")
+    assert "mallory-canary" in await place.told("mallory-canary", *spent)
+    await place.client.delete(TEAMS, "canary")
+    await place.client.delete(NAMESPACES, "canary")
+    members = [{"name": "nina", "role": "Admin"}]
+    next_team = {"metadata": {"name": "canary"}, "spec": {"members": members}}
+
+    async def again() -> bool:
+        with suppress(ApiError):
+            await place.client.create(TEAMS, next_team)
+            return True
+        return False
+
+    await eventually(again, 60, "the team's name is free")
+    await ready(place.client, "canary")
+
+    async def told() -> str:
+        status, words = await place.tried("nina", *spent)
+        return words if status == 0 else ""
+
+    words = await eventually(told, 60, "the new member asks")
+    assert "mallory" not in words
+    assert json.JSONDecoder().raw_decode(words)[0]["total"]["cost"] == 0
+    assert "canary-job" not in await jobs()
 
 
 async def _is(probe: Callable[[], Awaitable[Any]], wanted: Any) -> bool:

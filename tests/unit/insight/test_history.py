@@ -273,3 +273,15 @@ def test_records_asked_for_in_halves_are_the_whole(tmp_path: Path, middle: float
     assert sorted(found_nodes, key=lambda one: one.key) == nodes
     assert sorted(found_claims, key=lambda one: one.key) == held
     store.close()
+
+
+def test_record_knows_when_another_namespace_took_a_name(tmp_path: Path) -> None:
+    store = Store(tmp_path / "usage.db")
+    for name, uid, created in (("red", "a", 5.0), ("blue", "b", 6.0), ("red", "a", 7.0)):
+        store.put_namespace(name, uid, created)
+    # Usage that is older than a name on record is of that namespace: it may be an earlier file's.
+    assert store.since() == {"red": 0.0, "blue": 0.0}
+    store.put_namespace("red", "c", 8.0)
+    store.put_namespace("red", "c", 9.0)
+    store.close()
+    assert Store(tmp_path / "usage.db", read_only=True).since() == {"red": 8.0, "blue": 0.0}

@@ -59,9 +59,12 @@ class Recorded:
         if told:
             asyncio.run(self.recorder.reconcile(key))
 
-    def on_record(self, name: str = "", most: int = 1_000_000) -> list[JobRecord]:
+    def on_record(
+        self, name: str = "", most: int = 1_000_000, since: float = 0.0
+    ) -> list[JobRecord]:
         space = job(role()).metadata.namespace
-        found: list[JobRecord] = unpack(told(self.store, space, name, most), list[JobRecord])
+        text = told(self.store, space, name, since, most)
+        found: list[JobRecord] = unpack(text, list[JobRecord])
         return found
 
 
@@ -154,10 +157,17 @@ def test_a_record_holds_no_environment_and_no_annotations(recorded: Recorded) ->
     assert record.job.spec.roles[0].template["spec"]["containers"][0]["command"] == ["train"]
 
 
+def test_jobs_of_a_namespace_before_are_told_to_none(recorded: Recorded) -> None:
+    for number in range(4):
+        recorded.see(lived(f"u{number}", created=T0 + number))
+    found = recorded.on_record(since=T0 + 2)
+    assert [one.job.metadata.uid for one in found] == ["u3", "u2"]
+
+
 def test_an_answer_holds_as_many_jobs_as_fit(recorded: Recorded) -> None:
     for number in range(50):
         recorded.see(lived(f"u{number}", created=T0 + number, message=f"{number:x}" * 40))
-    whole = len(told(recorded.store, lived().metadata.namespace, "", 1_000_000))
+    whole = len(told(recorded.store, lived().metadata.namespace, "", 0.0, 1_000_000))
     fewer = recorded.on_record(most=whole // 2)
     assert 0 < len(fewer) < 50
     assert fewer[0].job.metadata.uid == "u49"

@@ -89,3 +89,10 @@ def test_budgets_of_others_are_not_told() -> None:
     others = [standing(team="blue"), standing(namespace="blue"), standing(user="x"), standing()]
     team = convert({"metadata": {"name": "vision"}, "spec": {"namespaces": ["red"]}}, Team)
     assert list(visible.budgets_for([*others, *own], [team], "red")) == own
+
+
+def test_usage_of_a_namespace_before_is_its_own() -> None:
+    held = [claim(str(hour), 0, hour * HOUR, None, namespace="red") for hour in range(4)]
+    blue = claim("blue", 1, 0.0, None, namespace="blue")
+    found = visible.present([*held, blue], {"red": 2 * HOUR, "blue": 0.0})
+    assert found == [*held[2:], blue]

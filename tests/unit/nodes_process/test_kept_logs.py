@@ -79,6 +79,14 @@ def test_another_namespace_or_name_finds_nothing(
     assert kept.find(*asked, "main", previous=False) is None
 
 
+def test_pod_of_a_namespace_before_is_not_found(tmp_path: Path) -> None:
+    kept = KeptLogs(tmp_path / "kept")
+    kept.keep(home(tmp_path, "a", {"0.log": "secret"}))
+    (entry,) = kept.of_job("default", "j")
+    assert kept.find("default", "p", "a", "main", after=entry.started) is not None
+    assert kept.find("default", "p", "a", "main", after=entry.started + 1) is None
+
+
 def test_a_pod_that_wrote_nothing_leaves_nothing(tmp_path: Path) -> None:
     kept = KeptLogs(tmp_path / "kept")
     kept.keep(home(tmp_path, "a", {}))

@@ -168,7 +168,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "gangs", "patch", *FOLLOW),
             rule(GROUP, "pricelists teams trainingjobs", *FOLLOW),
             *_ANSWER_USAGE,
-            rule("", "pods nodes", *FOLLOW),
+            # A namespace made again is told nothing of the one before it.
+            rule("", "pods nodes namespaces", *FOLLOW),
             _OWN_KINDS,
         ),
         namespaced=_lead(RECORDER_LEASE),

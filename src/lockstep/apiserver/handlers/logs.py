@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from lockstep.api import names
+from lockstep.api import names, timestamp
 from lockstep.api.wire import Json
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.pki import Pki
@@ -87,9 +87,8 @@ class Logs:
         query = {k: v for k, v in asked.items() if k in _PASSED}
         if "node" in asked and "uid" in asked:
             parts = "keptLogs", namespace, name, asked.get("container", "")
-            return (
-                f"{self._agent(asked['node'], parts)}?{urlencode({**query, 'uid': asked['uid']})}"
-            )
+            query |= {"uid": asked["uid"], **self._since(namespace)}
+            return f"{self._agent(asked['node'], parts)}?{urlencode(query)}"
         record = self._store.get(Key("pods", namespace, name))
         if record is None:
             raise status.not_found("", "pods", name)
@@ -116,16 +115,23 @@ class Logs:
             for record in self._store.objects("nodes")
             if record.labels.get(names.NODE_KIND_LABEL) != "simulated"
         ]
-        parts = "keptLogs", call.route.namespace, job
-        found = await asyncio.gather(*(self._of_node(node, parts) for node in nodes))
+        space = call.route.namespace
+        parts, since = ("keptLogs", space, job), urlencode(self._since(space))
+        found = await asyncio.gather(*(self._of_node(node, parts, since) for node in nodes))
         return Response(body=msgspec.json.encode([entry for one in found for entry in one]))
 
-    async def _of_node(self, node: str, parts: tuple[str, ...]) -> list[Json]:
+    def _since(self, namespace: str) -> dict[str, str]:
+        """Return when the namespace was made: what pods said before was said in another one."""
+        found = self._store.newest(Key("namespaces", "", namespace))
+        made = found.object()["metadata"].get("creationTimestamp") if found else None
+        return {"after": str(timestamp.read(made) or 0.0)}
+
+    async def _of_node(self, node: str, parts: tuple[str, ...], query: str) -> list[Json]:
         """Return what a node has; nothing where it has no agent, or one that keeps no logs."""
         import aiohttp
 
         try:
-            url = self._agent(node, parts)
+            url = f"{self._agent(node, parts)}?{query}"
             async with asyncio.timeout(_LIST_SECONDS), self._connected().get(url) as answer:
                 entries = await answer.json() if answer.status == 200 else []
         except (aiohttp.ClientError, OSError, ValueError, status.StatusError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lockstep.api.price_list import Price
@@ -13,6 +13,15 @@ from lockstep.insight.history.records import Claim, NodeSpan
 
 HARDWARE: Final = ("nvidia.com", "amd.com", "kubernetes.io", "karpenter.sh")
 """Prefixes of labels that say what a node is; a price by any other label may name a team."""
+
+
+def present(claims: Iterable[Claim], since: Mapping[str, float]) -> list[Claim]:
+    """Return the claims of namespaces that are there, without those of others of their names.
+
+    *Example:* ``red`` was deleted and made again for another team at 12:00. That team is told
+    nothing of what ``red`` used before.
+    """
+    return [one for one in claims if one.start >= since.get(one.namespace, 0.0)]
 
 
 def prices_for(

@@ -103,15 +103,17 @@ def packed(job: TrainingJob) -> KeptJob:
     return KeptJob(meta.uid, meta.namespace, meta.name, created, deleted, body)
 
 
-def told(store: Store, namespace: str, name: str, most_bytes: int) -> str:
-    """Return the newest jobs on record as text, as many as fit.
+def told(store: Store, namespace: str, name: str, since: float, most_bytes: int) -> str:
+    """Return the newest jobs on record as text, as many as fit; none from before *since*.
 
     Raises:
         sqlite3.Error: when the records cannot be read.
     """
     most = MOST_TOLD
     while True:
-        text = pack([_record(one) for one in store.jobs(namespace, name, most)])
+        found = store.jobs(namespace, name, most)
+        known = [one for one in found if (timestamp.read(one.created) or 0.0) >= since]
+        text = pack([_record(one) for one in known])
         if len(text) < most_bytes or most <= 1:
             return text
         most //= 2

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lockstep.api import timestamp
-from lockstep.api.core import Node, Pod
+from lockstep.api.core import AnyObject, Node, Pod
 from lockstep.api.gang import GANGS, Gang
 from lockstep.api.names import RECORD_FINALIZER
 from lockstep.insight.history import deriving
@@ -39,6 +39,7 @@ class Recorder:
     pods: Informer[Pod]
     gangs: Informer[Gang]
     nodes: Informer[Node]
+    spaces: Informer[AnyObject]
     store: Store
     clock: Callable[[], float] = time.time
 
@@ -91,6 +92,19 @@ class Recorder:
             sqlite3.Error: when the record cannot be written.
         """
         await asyncio.to_thread(self.store.put, (), self._changes({key[1]}))
+        return None
+
+    async def note_namespace(self, key: Key) -> float | None:
+        """Bring onto record which namespace has the name at *key*.
+
+        Raises:
+            sqlite3.Error: when the record cannot be written.
+        """
+        space = self.spaces.get(*key)
+        if space is not None:
+            meta = space.metadata
+            created = timestamp.read(meta.creation_timestamp) or 0.0
+            await asyncio.to_thread(self.store.put_namespace, meta.name, meta.uid, created)
         return None
 
     def _changes(self, wanted: set[str] | None = None) -> list[NodeSpan]:

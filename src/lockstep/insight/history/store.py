@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   deleted REAL, body BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS jobs_by_name ON jobs (namespace, name, created);
 CREATE INDEX IF NOT EXISTS jobs_by_end ON jobs (deleted);
+CREATE TABLE IF NOT EXISTS namespaces (
+  name TEXT PRIMARY KEY, uid TEXT NOT NULL, since REAL NOT NULL) WITHOUT ROWID;
 """
 _VERSION: Final = 1
 # A later look may know less (a container that was started again hides its first start), so times
@@ -58,6 +60,11 @@ ON CONFLICT DO UPDATE SET end = coalesce(end, excluded.end),
 _PUT_JOB: Final = """
 INSERT INTO jobs (uid, namespace, name, created, deleted, body) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET deleted = excluded.deleted, body = excluded.body
+"""
+# What is on record of a name when its namespace is seen first is of that namespace.
+_PUT_NAMESPACE: Final = """
+INSERT INTO namespaces (name, uid, since) VALUES (?, ?, 0)
+ON CONFLICT DO UPDATE SET uid = excluded.uid, since = ? WHERE uid <> excluded.uid
 """
 _CLAIM_COLUMNS: Final = (
     "pod_uid, gpu, purpose, node, namespace, pod, gang, job, queue, user, share, start, end,"
@@ -170,6 +177,16 @@ class Store:
         """Drop the jobs that were deleted before a time."""
         with self._lock:
             self._db.execute("DELETE FROM jobs WHERE deleted < ?", (before,))
+
+    def put_namespace(self, name: str, uid: str, created: float) -> None:
+        """Write which namespace has a name, and since when if another one had it before."""
+        with self._lock:
+            self._db.execute(_PUT_NAMESPACE, (name, uid, created))
+
+    def since(self) -> dict[str, float]:
+        """Return since when each namespace is the one that it is: before, others had the name."""
+        with self._lock:
+            return dict(self._db.execute("SELECT name, since FROM namespaces").fetchall())
 
     def close(self) -> None:
         """Close the file."""

@@ -86,14 +86,24 @@ class KeptLogs:
         return [e for e in self._entries.values() if (e.namespace, e.job) == (namespace, job)]
 
     def find(
-        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool
+        self,
+        namespace: str,
+        pod: str,
+        uid: str,
+        container: str,
+        *,
+        previous: bool = False,
+        after: float = 0.0,
     ) -> Path | None:
         """Return the last log of a container of a pod that is gone, or none.
 
-        With *previous* it is the log of the run before the last.
+        With *previous* it is the log of the run before the last. A pod that came sooner than
+        *after* was of another namespace of that name.
         """
         entry = self._entries.get(uid)
         if entry is None or (entry.namespace, entry.pod) != (namespace, pod):
+            return None
+        if entry.started < after:
             return None
         folder = self._root / uid / paths.label(container)
         runs = sorted(int(one.stem) for one in folder.glob("*.log") if one.stem.isdigit())

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -41,9 +42,9 @@ class Shelf(Protocol):
         """Return the pods of a job whose logs are here, those of pods that are gone too."""
 
     def find_by_uid(
-        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool
+        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool, after: float
     ) -> tuple[Path, Callable[[], bool]]:
-        """Return the log of one certain pod, which may be gone.
+        """Return the log of one certain pod, which may be gone, and came no sooner than *after*.
 
         Raises:
             NoLog: when there is none.
@@ -75,6 +76,11 @@ def parse(params: Mapping[str, str], now: datetime) -> logs.Query:
 def flag(params: Mapping[str, str], name: str) -> bool:
     """Return whether a parameter is set."""
     return params.get(name, "false").lower() in ("true", "1")
+
+
+def _after(request: web.Request) -> float:
+    """Return when the namespace was made: older pods are those of another one of its name."""
+    return float(request.query.get("after", 0))
 
 
 def admit(request: web.Request) -> None:
@@ -128,13 +134,15 @@ class LogServer:
         admit(request)
         part, uid = request.match_info, request.query.get("uid", "")
         place = part["namespace"], part["pod"], uid, part["container"]
-        previous = flag(request.query, "previous")
-        return await self._send(request, lambda: self._shelf.find_by_uid(*place, previous=previous))
+        previous, after = flag(request.query, "previous"), _after(request)
+        find = partial(self._shelf.find_by_uid, *place, previous=previous, after=after)
+        return await self._send(request, find)
 
     async def _list(self, request: web.Request) -> web.Response:
         admit(request)
         part = request.match_info
-        found = self._shelf.of_job(part["namespace"], part["job"])
+        listed = self._shelf.of_job(part["namespace"], part["job"])
+        found = [one for one in listed if one.started >= _after(request)]
         return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
     async def _send(

@@ -53,9 +53,9 @@ class PodShelf:
         return [*self._agent.node.kept.of_job(namespace, job), *mine]
 
     def find_by_uid(
-        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool
+        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool, after: float
     ) -> tuple[Path, Callable[[], bool]]:
-        """Return the log of one certain pod, which may be gone.
+        """Return the log of one certain pod, which may be gone, and came no sooner than *after*.
 
         Raises:
             NoLog: when there is none.
@@ -67,7 +67,7 @@ class PodShelf:
             if (meta.namespace, meta.name) == (namespace, pod) and log is not None:
                 return log, _never
         kept = self._agent.node.kept
-        found = kept.find(namespace, pod, uid, container, previous=previous)
+        found = kept.find(namespace, pod, uid, container, previous=previous, after=after)
         if found is None:
             raise NoLog(f"no log of container {container} of pod {pod} with uid {uid} is kept")
         return found, _never
