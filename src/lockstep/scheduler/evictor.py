@@ -158,7 +158,7 @@ class Evictor:
             self.tell(Note(eviction.workload, "Moving", f"its pods end, as {eviction.message}"))
             return
         for key, number in hit.items():
-            words = f"{number} of its pods end: {eviction.message}"
+            words = f"{number} of its pods end: {eviction.told(key.namespace)}"
             self.tell(Note(key, "Preempted", words, "Warning"))
         pods, whose = count(len(eviction.victims), "pod"), count(len(hit), "gang or pod")
         words = f"{pods} of {whose} end to make room"
@@ -206,7 +206,7 @@ class Evictor:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": eviction.reason,
-            "message": eviction.message,
+            "message": eviction.told(member.namespace),
             "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         async with self._slots:

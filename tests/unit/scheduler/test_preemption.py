@@ -12,6 +12,7 @@ from tests.support.running import Running
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.preemption.nominated_placement import VICTIM_SECONDS
 
@@ -305,6 +306,29 @@ def test_no_other_gang_takes_room_or_quota_being_freed():
     assert world.there() == {"z"}
     assert world.cluster.table.held.sum() == 0
     assert world.cluster.ledger.promises == {}
+
+
+@pytest.mark.parametrize("space", ["default", "other"])
+def test_no_namespace_is_told_names_of_another(space: str):
+    world = Running.on(TWO)
+    world.submit("victim: 1x8", "", "low")
+    drawn = world.gangs.pop("victim")
+    for one in (drawn.gang, *drawn.pods):
+        world.cluster.remove_pod("default", one.metadata.name)
+    world.cluster.remove_gang("default", "victim")
+    moved = [replace(one, metadata=replace(one.metadata, namespace=space)) for one in drawn.pods]
+    about = replace(drawn.gang.metadata, namespace=space)
+    world.cluster.set_gang(replace(drawn.gang, metadata=about))
+    world.cluster.set_pod(replace(moved[0], spec=replace(moved[0].spec, node_name="a")))
+    world.submit("winner: 2x8", "", "high")
+    decider = Decider(world.cluster)
+    (eviction,) = decider.decide(world.now).evictions
+    told = eviction.told(space)
+    said = explain(world.cluster, world.cluster.workloads[WorkloadKey("Gang", "default", "winner")])
+    own = space == "default"
+    assert ("winner" in told, "of another namespace, priority 10" in told) == (own, not own)
+    assert ("gang victim (1 pod)" in said.message) == own
+    assert ("place of other namespaces (1 pod)" in said.message) != own
 
 
 def test_a_place_free_first_elsewhere_is_taken_after_a_second():

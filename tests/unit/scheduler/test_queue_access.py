@@ -122,3 +122,15 @@ def test_namespace_that_changes_its_team_changes_its_queues() -> None:
     set_space(cluster, "red")
     decider.decide(1.0)
     assert len(places(cluster)) == 2
+
+
+@pytest.mark.parametrize(("here", "question"), [("blue", ""), ("red", "; did you mean canary?")])
+def test_guessed_name_of_a_queue_tells_none_of_others(here: str, question: str) -> None:
+    cluster = draw(Cluster(), "s/l: a:8 b:8")
+    meta = {"name": "canary", "labels": {TEAM: "red"}}
+    cluster.set_queue(msgspec.convert({"metadata": meta, "spec": {}}, Queue))
+    set_space(cluster, here)
+    add(cluster, draw_gang("g: 2x4", queue="canari"))
+    found = unmet_precondition(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
+    assert found is not None
+    assert found.message == f"queue canari does not exist{question}"

@@ -101,7 +101,8 @@ class Rearrangement:
         for move in self.moves.values():
             victims = tuple(m for m in move.old(cluster) if not m.terminating)
             if victims and not move.settled:
-                who = f"gang {self.workload.namespace}/{self.workload.name}"
+                own = move.key.namespace == self.workload.namespace
+                who = f"gang {self.workload.name}" if own else "a gang of another namespace"
                 message = f"it moves so that {who} fits; its new place is kept for it"
                 found.append(
                     Eviction(move.key, move.nodes, victims, message, "DefragmentationByScheduler")

@@ -19,18 +19,23 @@ def in_words(nomination: Nomination, cluster: Cluster) -> str:
         return f"others move so that it fits: {where} kept free for it until they have left"
     if nomination.purpose == "Moving":
         return f"moves so that another gang fits: {where} kept free for it"
-    there = Counter(
-        f"{m.workload.kind.lower()} {m.workload.name}" if m.workload else f"pod {m.name}"
-        for m in still_there(nomination, cluster)
-    )
+    namespace = nomination.workload.namespace
+    there = Counter(_name(m, namespace) for m in still_there(nomination, cluster))
     ranked = sorted(there.items(), key=lambda one: (-one[1], one[0]))
     parts = [f"{name} ({wording.count(number, 'pod')})" for name, number in ranked[:3]]
     if len(ranked) > 3:
         parts.append(f"{len(ranked) - 3} more")
     who = wording.listing(parts) if parts else "pods that leave"
-    budgets = violations(nomination.violates, nomination.workload.namespace)
+    budgets = violations(nomination.violates, namespace)
     more = f"; {budgets}, and nothing else makes room" if budgets else ""
     return f"takes the place of {who}: {where} kept free for it until they have ended{more}"
+
+
+def _name(member: Member, namespace: str) -> str:
+    if member.namespace != namespace:
+        return "other namespaces"
+    workload = member.workload
+    return f"{workload.kind.lower()} {workload.name}" if workload else f"pod {member.name}"
 
 
 def still_there(nomination: Nomination, cluster: Cluster) -> list[Member]:

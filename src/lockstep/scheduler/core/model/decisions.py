@@ -51,13 +51,20 @@ class Eviction:
     """By pod of the workload, the node that it is to get."""
     victims: tuple[Member, ...]
     message: str
-    """What is said to the victims."""
+    """What is said to victims of the workload's namespace."""
     reason: str = "PreemptionByScheduler"
     """The same in one word, as their condition has it."""
     instead_of: tuple[WorkloadKey, ...] = ()
     """Workloads whose place it was; they show it no more once it is noted down."""
     taken_back: tuple[Member, ...] = ()
     """Pods that lose their place before it was told that they have it."""
+    elsewhere: str = ""
+    """What is said to victims of other namespaces, where that is something else."""
+
+    def told(self, namespace: str) -> str:
+        """Return what is said to the victims of a namespace; none is told the names of others."""
+        other = namespace != self.workload.namespace
+        return self.elsewhere if other and self.elsewhere else self.message
 
 
 @dataclass(frozen=True, slots=True)

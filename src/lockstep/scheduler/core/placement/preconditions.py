@@ -46,7 +46,12 @@ def _no_queue(cluster: Cluster, workload: Workload) -> Verdict | None:
     known = cluster.ledger.specs
     if not known or workload.queue in known or workload.queue == DEFAULT_QUEUE:
         return None
-    meant = get_close_matches(workload.queue, sorted({*known, DEFAULT_QUEUE}), n=1)
+    # Whoever guesses the names of queues learns none of others.
+    meant = get_close_matches(
+        workload.queue,
+        [one for one in sorted({*known, DEFAULT_QUEUE}) if _lets(cluster, workload, one)],
+        n=1,
+    )
     question = f"; did you mean {meant[0]}?" if meant else ""
     return Verdict(
         "QueueMissing",
@@ -64,17 +69,22 @@ def _not_allowed(cluster: Cluster, workload: Workload) -> Verdict | None:
     if not cluster.namespaces or workload.bound:
         return None
     rule = queue_access.rule_of(workload.queue, cluster.ledger.specs)
-    space = workload.key.namespace
-    if rule is None or rule.lets(space, cluster.namespaces.get(space, {})):
-        return None
-    user, groups = creator_of(workload.told_of_creator)
-    if user and rule.names(user, groups):
+    if rule is None or _lets(cluster, workload, workload.queue):
         return None
     return Verdict(
         "QueueForbidden",
-        queue_access.refusal(workload.queue, space),
+        queue_access.refusal(workload.queue, workload.key.namespace),
         queue_access.remedy(workload.queue, rule),
     )
+
+
+def _lets(cluster: Cluster, workload: Workload, queue: str) -> bool:
+    """Return whether a workload may use a queue, by its namespace or by its creator."""
+    rule, space = queue_access.rule_of(queue, cluster.ledger.specs), workload.key.namespace
+    if rule is None or rule.lets(space, cluster.namespaces.get(space, {})):
+        return True
+    user, groups = creator_of(workload.told_of_creator)
+    return bool(user) and rule.names(user, groups)
 
 
 def _held(workload: Workload) -> Verdict | None:

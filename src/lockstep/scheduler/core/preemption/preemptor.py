@@ -182,14 +182,21 @@ class Preemptor:
         found.violates, found.instead_of, found.since = plan.violates, instead_of, now
         found.version, found.signature = self._cluster.table.version, problem.signature
         self.keep(found)
-        told = _told(workload, self._cluster.priorities.of(workload))
+        priority = self._cluster.priorities.of(workload)
+        told, elsewhere = _told(workload, priority), _told_elsewhere(workload, priority)
         if plan.violates:
-            told += (
-                f"; {in_words(plan.violates, workload.key.namespace)}, and nothing else makes room"
-            )
+            alone = ", and nothing else makes room"
+            told += f"; {in_words(plan.violates, workload.key.namespace)}{alone}"
+            elsewhere += f"; that violates a PodDisruptionBudget{alone}"
         taken_back = tuple(member for member in plan.victims if member.tentative)
         return Eviction(
-            workload.key, found.nodes, victims, told, instead_of=instead_of, taken_back=taken_back
+            workload.key,
+            found.nodes,
+            victims,
+            told,
+            instead_of=instead_of,
+            taken_back=taken_back,
+            elsewhere=elsewhere,
         )
 
     def adopt(self, workload: Workload, problem: Problem | None, *, moot: bool = False) -> None:
@@ -287,3 +294,8 @@ def _told(workload: Workload, priority: int) -> str:
         f"its place goes to {what} {workload.key.namespace}/{workload.key.name} of queue "
         f"{workload.queue}, priority {priority}"
     )
+
+
+def _told_elsewhere(workload: Workload, priority: int) -> str:
+    what = "gang" if workload.is_gang else "pod"
+    return f"its place goes to a {what} of another namespace, priority {priority}"
