@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -37,10 +38,15 @@ class Fabric:
     rails: int = 2
     rate: str = ""
     """What each NIC may send, as tc writes it."""
-    # Several worlds may run on one machine; only this network is in its own namespace.
-    host: str = field(default_factory=lambda: f"10.59.{os.getpid() % 251}.254")
-    tag: str = field(default_factory=lambda: f"lk{os.getpid() % 100000}")
+    # Several fabrics may be there at once, of this process and of others.
+    number: int = field(default_factory=itertools.count().__next__)
+    host: str = ""
+    tag: str = ""
     made: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.host = self.host or f"10.59.{(os.getpid() + 83 * self.number) % 251}.254"
+        self.tag = self.tag or f"lk{os.getpid() % 100000}{chr(ord('a') + self.number % 26)}"
 
     def start(self) -> Fabric:
         self._namespace("switch")
