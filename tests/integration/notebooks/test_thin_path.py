@@ -140,7 +140,8 @@ def test_parked_kernel_lends_its_card_and_keeps_its_variables(
         assert kernel(plane)["phase"] == "Running"
 
         plane.ok("submit", "plain", "--name", "waits", "--gpus", "1", "--", "true")
-        assert plane.phase("waits") == "Pending"
+        # On a busy machine the kernel may have been idle long enough by now.
+        assert plane.phase("waits") == "Pending" or kernel(plane)["phase"] != "Running"
         eventually_sync(lambda: kernel(plane)["phase"] == "Parked", PATIENCE, "the kernel parks")
         plane.eventually_phase("waits", "Succeeded", PATIENCE)
 
