@@ -73,7 +73,7 @@ def test_kept_logs_outlive_the_control_plane(plane: ControlPlane, flaky: str) ->
     assert plane.ok("logs", "flaky", "--attempt", "0") == "attempt 0\n"
 
 
-def test_a_namespace_made_again_reads_no_log_of_the_one_before(plane: ControlPlane) -> None:
+def test_a_namespace_made_again_reads_no_older_log(plane: ControlPlane) -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "again"}}
     path = "api/v1/namespaces/again"
 
