@@ -46,7 +46,7 @@ def _no_queue(cluster: Cluster, workload: Workload) -> Verdict | None:
     known = cluster.ledger.specs
     if not known or workload.queue in known or workload.queue == DEFAULT_QUEUE:
         return None
-    # Whoever guesses the names of queues learns none of others.
+    # A guess at names of queues tells none of others.
     meant = get_close_matches(
         workload.queue,
         [one for one in sorted({*known, DEFAULT_QUEUE}) if _lets(cluster, workload, one)],
