@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections import Counter
 
 import pytest
@@ -15,6 +17,11 @@ from tests.support.examples import PROFILE, examples
 settings.register_profile("gate", derandomize=True, deadline=None, max_examples=examples(100))
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(PROFILE)
+
+# Where Python is told to keep no bytecode, each of the thousands of processes that tests start
+# would compile Lockstep anew, and each worker the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 REAL = "real control plane"
 """Tests that share etcd, kube-apiserver and kube-controller-manager, which live in one worker.
