@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import cluster_cards, stub_gpus
+from tests.support import cluster_cards, cluster_training, stub_gpus
 from tests.support.on_cluster import OnCluster
 from tests.support.stub_gpus import StubGpus
 from tools.cluster import cluster as clusters
@@ -57,6 +57,19 @@ def cluster(installed: OnCluster) -> Iterator[OnCluster]:
     installed.heal()
     with installed.namespace():
         yield installed
+
+
+@pytest.fixture(scope="session")
+def torch_image(installed: OnCluster) -> str:
+    """The name of an image with torch, in the cluster's registry."""
+    return cluster_training.image(installed)
+
+
+@pytest.fixture
+def training(cluster: OnCluster, torch_image: str) -> OnCluster:
+    """Three ranks that step, on three nodes."""
+    cluster_training.submit(cluster, torch_image)
+    return cluster
 
 
 @pytest.fixture

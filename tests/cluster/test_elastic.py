@@ -27,11 +27,6 @@ http.server.ThreadingHTTPServer(("", 8000), Answer).serve_forever()
 """A stand-in for machines' metadata, which tells the pods that it is told of."""
 
 
-@pytest.fixture(scope="module")
-def torch_image(installed: OnCluster) -> str:
-    return cluster_training.image(installed)
-
-
 def sizes(cluster: OnCluster) -> list[int]:
     """Return the size of the world at each start of rank 0, the oldest first."""
     return [size for rank, size, _ in starts(cluster) if rank == 0]

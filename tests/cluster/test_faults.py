@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.support import cluster_training
 from tests.support.cluster_training import JOB, newest, ranks
 from tests.support.on_cluster import OnCluster
 from tools.cluster.cluster import Cluster
@@ -23,18 +22,6 @@ JOBS = 40
 AWAY = 60.0
 """Seconds without an API server."""
 STEP = re.compile(r"step (\d+) at (\S+)$", re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def torch_image(installed: OnCluster) -> str:
-    return cluster_training.image(installed)
-
-
-@pytest.fixture
-def training(cluster: OnCluster, torch_image: str) -> OnCluster:
-    """Three ranks that step, on three nodes."""
-    cluster_training.submit(cluster, torch_image)
-    return cluster
 
 
 def phases(cluster: OnCluster) -> list[str]:

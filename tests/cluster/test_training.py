@@ -5,25 +5,11 @@ from __future__ import annotations
 import re
 import time
 
-import pytest
-from tests.support import cluster_training
 from tests.support.cluster_training import JOB, newest, ranks, starts, steps
 from tests.support.on_cluster import OnCluster
 
 WELL_BEFORE_EVICTION = 150
 """Seconds; Kubernetes alone evicts the pods of a lost node after 300."""
-
-
-@pytest.fixture(scope="module")
-def torch_image(installed: OnCluster) -> str:
-    return cluster_training.image(installed)
-
-
-@pytest.fixture
-def training(cluster: OnCluster, torch_image: str) -> OnCluster:
-    """Three ranks that step, on three nodes."""
-    cluster_training.submit(cluster, torch_image)
-    return cluster
 
 
 def test_three_ranks_stand_on_three_nodes(training: OnCluster) -> None:

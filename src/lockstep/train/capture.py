@@ -32,6 +32,7 @@ LINES = """from lockstep.train import Checkpointer
     for step in range(ckpt.restore(), steps): ...; ckpt.step(step + 1)"""
 _BESIDE = ("tape", "loose", "numbers", "attributes")
 _COPIES = 2
+"""How often the state lies in memory: a whole copy, and the one that is being written."""
 _LOOKS = (1, 2, 16, 256, 4096)
 """Steps at which objects are looked for that were made meanwhile."""
 
@@ -93,15 +94,16 @@ class Capture:
         """Note that some optimizer has stepped."""
         self._reels.stepped()
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, why: str = "") -> None:
+        """Keep nothing from now on; without a *why* there is nothing to say of it."""
         self._reels.live = False
         self._keeper = None
-        if "Checkpointer" not in why:
+        if why:
             _say(f"nothing is kept of this program: {why}; to have it kept, add\n    {LINES}")
 
     def _keep(self) -> None:
         if Checkpointer.made:
-            self._stop("it has a Checkpointer")
+            self._stop()
             return
         if self._tape.count * 8 > LONGEST:
             self._stop("it reads too many numbers out of its tensors")
@@ -288,16 +290,19 @@ def _schedules(found: Mapping[str, Any]) -> list[Any]:
 
 
 def _spared(size: int) -> None:
-    """Leave a program that did not ask for copies at least half of the memory that is free.
+    """Leave programs that did not ask for copies at least half of the memory that is free.
+
+    The ranks of a pod share it.
 
     Raises:
         MemoryError: when the copies would take more.
     """
     free = free_memory()
-    if free is not None and size > free // 2:
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if free is not None and ranks * size > free // 2:
         raise MemoryError(
-            f"{_COPIES} copies of its state take {size >> 20} MiB, more than half of the "
-            f"{free >> 20} MiB that are free"
+            f"{_COPIES} copies of the state of {ranks} ranks take {ranks * size >> 20} MiB, more "
+            f"than half of the {free >> 20} MiB that are free"
         )
 
 

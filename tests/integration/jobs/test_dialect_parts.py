@@ -66,8 +66,11 @@ async def test_a_job_waits_until_its_queue_is_not_held(cluster: Cluster) -> None
         return job.status.phase == "Suspended"
 
     await eventually(suspended, 60, "the job to be kept out of its queue")
-    # The counts come with the Queue's first status, a moment after the condition.
-    counted = lambda told: true("Active")(told) and "pendingWorkloads" in told  # noqa: E731
+
+    def counted(told: Json) -> bool:
+        # The counts come with the Queue's first status, a moment after the condition.
+        return true("Active")(told) and "pendingWorkloads" in told
+
     told = await foreign.says(cluster, KUEUE, "ClusterQueue", "all", counted)
     assert told["pendingWorkloads"] == 0
     open_ = {"spec": {"stopPolicy": "None"}}

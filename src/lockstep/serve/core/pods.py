@@ -53,7 +53,7 @@ def to_place(template: Json) -> Json:
     """Return a template's spec for Lockstep's scheduler, soon evicted from a node that is lost."""
     spec: Json = copy.deepcopy(template["spec"])
     spec["schedulerName"] = SCHEDULER_NAME
-    given = spec.get("tolerations", [])
+    given = spec.get("tolerations") or []
     named = {one.get("key", "") for one in given}
     lost = ({**_LOST, "key": key} for key in _LOST_KEYS if not named & {"", key})
     spec["tolerations"] = [*given, *lost]
